@@ -1,0 +1,8 @@
+export { type Barrier, barrier } from './barrier.ts'
+export { createDatabase, urlWithDatabase, withClient } from './create-database.ts'
+export { type Deferred, deferred } from './deferred.ts'
+export { defaultVersion, type PostgresVersion, postgresVersions } from './server-binaries.ts'
+export { type PgBouncer, type StartPgBouncerOptions, startPgBouncer } from './start-pgbouncer.ts'
+export { type PostgresServer, type StartPostgresOptions, startPostgres } from './start-postgres.ts'
+export { type WaitUntilOptions, waitUntil } from './wait-until.ts'
+export { type Observer, waitUntilBlocked } from './wait-until-blocked.ts'

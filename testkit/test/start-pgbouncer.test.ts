@@ -1,0 +1,41 @@
+import { Client } from 'pg'
+import { expect, test } from 'vitest'
+import { startPgBouncer, startPostgres, withClient } from '../src/index.ts'
+
+async function pidsOf(url: string): Promise<{ announced: number; actual: number }> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+    const { processID: announced } = client as unknown as { processID: number }
+    return { announced, actual: rows[0]?.pid ?? 0 }
+  } finally {
+    await client.end()
+  }
+}
+
+test('PgBouncer pools transactions, for every database of the server', async () => {
+  await using server = await startPostgres()
+  await using pooler = await startPgBouncer(server, { poolSize: 1 })
+  const database = new URL(await server.createDatabase()).pathname.slice(1)
+
+  const direct = await pidsOf(server.url(database))
+  expect(direct.announced).toBe(direct.actual)
+  const pooled = await pidsOf(pooler.url(database))
+  expect(pooled.announced).not.toBe(pooled.actual)
+
+  // One server connection serves two clients at once, as no transaction is open between statements.
+  await withClient(pooler.url(database), async (alice) => {
+    await withClient(pooler.url(database), async (bob) => {
+      const text = 'SELECT pg_backend_pid() AS pid'
+      const { rows: first } = await alice.query<{ pid: number }>(text)
+      const { rows: second } = await bob.query<{ pid: number }>(text)
+      expect(first).toEqual(second)
+    })
+  })
+
+  await withClient(pooler.adminUrl, async (console) => {
+    const { rows } = await console.query<{ key: string; value: string }>('SHOW CONFIG')
+    expect(rows).toContainEqual(expect.objectContaining({ key: 'pool_mode', value: 'transaction' }))
+  })
+})
