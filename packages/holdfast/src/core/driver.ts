@@ -1,0 +1,95 @@
+/**
+ * The seam between Holdfast and a database client. A driver turns a native client into these few
+ * things and holds no domain logic: the rooms decide what to run, the engine says it in SQL.
+ */
+
+/** What may be bound to `$n`. Text and numbers only, so that every client binds it the same way. */
+export type Value = string | number | boolean | null
+
+/** One SQL text with `$1…$n` placeholders and its values. */
+export interface Statement {
+  readonly text: string
+  readonly values: readonly Value[]
+  /** Stable per text: what a driver may prepare it under, where it knows that to be safe. */
+  readonly name?: string
+  /**
+   * The columns that come back, all of them readable as text, for a driver that does not ask the
+   * server. One of them is the backend's `pid`, by which a pooler is found out.
+   */
+  readonly columns?: readonly string[]
+}
+
+/** A row as the client returned it. Rooms decode; drivers do not. */
+export type Row = Record<string, unknown>
+
+/** Anything that runs one statement. */
+export interface Executor {
+  query(statement: Statement): Promise<readonly Row[]>
+}
+
+/**
+ * Whether a native handle is inside a transaction block right now. `unknown` means the client
+ * cannot say; the room then asks the server, at the cost of one more round trip.
+ */
+export type TransactionState = 'open' | 'failed' | 'none' | 'unknown'
+
+/** An open transaction, ours or the caller's. Only whoever opened it may end it. */
+export interface Transaction<Tx> extends Executor {
+  /** The client's own transaction handle, exactly as the caller knows it. */
+  readonly native: Tx
+  /** Milliseconds, from BEGIN, after which the client itself gives the transaction up. */
+  readonly budgetMs: number | undefined
+  state(): TransactionState
+  /** Runs a utility statement (SAVEPOINT, LOCK TABLE) that takes no values and returns no rows. */
+  command(text: string): Promise<void>
+  /**
+   * Runs the body in a savepoint of this transaction: kept if it resolves, undone if it rejects,
+   * so that a failed statement does not end the caller's transaction.
+   */
+  nested<T>(body: (inner: Transaction<Tx>) => Promise<T>): Promise<T>
+}
+
+/** PostgreSQL's isolation levels, as SQL spells them. */
+export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
+
+/** How a driver opens a transaction. */
+export interface TransactionSettings {
+  readonly isolation?: Isolation
+  /** Upper bound on the whole transaction, for clients that keep a timer of their own. */
+  readonly timeoutMs?: number
+  /**
+   * The first statement of the transaction. A driver that can sends it together with BEGIN, saving
+   * a round trip, and hands the body its answer; others leave it to the body.
+   */
+  readonly opening?: Statement
+  /** What this transaction touches; a sharded driver routes by it, a plain one ignores it. */
+  readonly scopes: readonly string[]
+}
+
+/** What a client can do beyond running statements; see docs/drivers.md. */
+export interface DriverCapabilities {
+  /** `transactionState` follows the transaction's life without asking the server. */
+  readonly liveTransactionState: boolean
+  /** COMMIT's command tag is visible; otherwise a probe before COMMIT finds an aborted block. */
+  readonly commitTag: boolean
+}
+
+/** A native client, made usable by every room. */
+export interface Driver<Tx> {
+  /** The client's package name, for messages. */
+  readonly name: string
+  readonly engine: 'postgres'
+  readonly capabilities: DriverCapabilities
+  /** Runs a statement on its own connection, outside any transaction. */
+  readonly alone: Executor
+  /** Looks at a handle of the caller's. Never opens, commits or rolls back anything. */
+  join(tx: Tx): Transaction<Tx>
+  /**
+   * Opens a transaction, runs the body, and resolves only if PostgreSQL committed. A failure
+   * after the body finished goes through `commitFailure` so that an unknown outcome is named.
+   */
+  transaction<T>(
+    body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
+    settings: TransactionSettings,
+  ): Promise<T>
+}

@@ -1,0 +1,96 @@
+import { type ErrorClass, type ErrorCode, errorCodes } from './error-codes.ts'
+import { channels, publish } from './events.ts'
+
+/** Survives duplicate installs of the package, where `instanceof` does not. */
+const brand: symbol = Symbol.for('holdfast.error')
+
+/** A session that stands in the way, as PostgreSQL showed it when the error was raised. */
+export interface Blocker {
+  /** Backend process id; what `pg_cancel_backend` takes. */
+  readonly pid: number
+  /** Name of the Holdfast lock it holds, or its application name if it was not annotated. */
+  readonly name: string
+  /** Age of its transaction in milliseconds. */
+  readonly ageMs: number
+  /** `active`, `idle in transaction`, … */
+  readonly state: string
+  /** Its current or last statement, as the server shows it to this role. */
+  readonly query: string
+}
+
+/** What an error knows beyond its code. Never contains statement parameters. */
+export type ErrorDetails = Readonly<Record<string, unknown>>
+
+/** What a new error is made of, besides its code. */
+export interface ErrorContext {
+  readonly details?: ErrorDetails
+  readonly blockers?: readonly Blocker[]
+  readonly cause?: unknown
+}
+
+/**
+ * Every error Holdfast raises. Branch on `code`, or on the class for what can be done about it.
+ *
+ * @example
+ * try { await hf.guard(key, body) } catch (error) {
+ *   if (isHoldfastError(error, 'LOCK_TIMEOUT')) return reply.code(503).send()
+ *   throw error
+ * }
+ */
+export class HoldfastError extends Error {
+  readonly code: ErrorCode
+  /** Running the whole operation again is safe and may succeed. */
+  readonly retryable: boolean
+  readonly details: ErrorDetails
+  /** Who was in the way. Empty where the code is not about waiting, or nobody could be found. */
+  readonly blockers: readonly Blocker[]
+
+  constructor(code: ErrorCode, context: ErrorContext = {}) {
+    const entry = errorCodes[code]
+    super(describe(code, context), context.cause === undefined ? {} : { cause: context.cause })
+    this.name = entry.class
+    this.code = code
+    this.retryable = entry.retryable
+    this.details = Object.freeze({ ...context.details })
+    this.blockers = Object.freeze([...(context.blockers ?? [])])
+    Object.defineProperty(this, brand, { value: true })
+    publish(channels.error, { code, error: this })
+  }
+}
+
+/** A programming mistake: no retry helps, the code has to change. */
+export class UsageError extends HoldfastError {}
+/** A rule said no; nothing was changed. */
+export class RefusedError extends HoldfastError {}
+/** Somebody else was there; the same call may succeed later. */
+export class ContentionError extends HoldfastError {}
+/** The commit may or may not have happened. Never repeat blindly. */
+export class UnknownOutcomeError extends HoldfastError {}
+/** The client or the connection, not the data. */
+export class DriverError extends HoldfastError {}
+
+const classes: Record<ErrorClass, new (code: ErrorCode, context?: ErrorContext) => HoldfastError> =
+  { UsageError, RefusedError, ContentionError, UnknownOutcomeError, DriverError }
+
+/** Makes the error of the class its code belongs to. */
+export function holdfastError(code: ErrorCode, context?: ErrorContext): HoldfastError {
+  return new classes[errorCodes[code].class](code, context)
+}
+
+/** True for an error of this library, also one made by another installed copy of it. */
+export function isHoldfastError(error: unknown, code?: ErrorCode): error is HoldfastError {
+  if (typeof error !== 'object' || error === null || !(brand in error)) return false
+  return code === undefined || (error as HoldfastError).code === code
+}
+
+function describe(code: ErrorCode, context: ErrorContext): string {
+  const { what, next } = errorCodes[code]
+  const subject = context.details?.['subject']
+  const about = typeof subject === 'string' ? ` (${subject})` : ''
+  const first = context.blockers?.[0]
+  const blocked =
+    first === undefined
+      ? ''
+      : ` Held by pid ${first.pid}, ${first.name}, for ${Math.round(first.ageMs)} ms, ${first.state}.`
+  return `${code}${about}: ${what}${blocked} ${next}`
+}

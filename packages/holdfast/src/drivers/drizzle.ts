@@ -1,0 +1,165 @@
+import type {
+  Driver,
+  Isolation,
+  Row,
+  Statement,
+  Transaction,
+  TransactionState,
+} from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { runInCallback } from './callback-transaction.ts'
+import { type PgConnection, pgTransactionState, watchConnection } from './pg-connection.ts'
+import { runInBegin } from './postgres-js-begin.ts'
+import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
+
+/** The part of Drizzle's `sql` tag we use. */
+export interface DrizzleSql {
+  raw(text: string): unknown
+  param(value: unknown): unknown
+  join(chunks: unknown[]): unknown
+}
+
+/** The part of a Drizzle database or transaction we use. */
+export interface DrizzleDatabase {
+  execute(query: unknown): PromiseLike<unknown>
+  transaction(
+    body: (tx: unknown) => Promise<unknown>,
+    config?: { readonly isolationLevel?: Isolation },
+  ): Promise<unknown>
+}
+
+/** The transaction type of a Drizzle database, with its schema. */
+export type DrizzleTransactionOf<Db> = Db extends {
+  transaction(body: (tx: infer Tx) => Promise<unknown>, ...rest: never): unknown
+}
+  ? Tx
+  : never
+
+/** What a database or transaction is made of; not public, so nothing here is taken for granted. */
+interface Inside {
+  readonly rollback?: unknown
+  readonly session?: { client?: unknown }
+}
+
+/**
+ * Holdfast on Drizzle, over node-postgres or postgres-js. Drizzle's own `sql` tag is passed in, so
+ * that Holdfast need not import Drizzle. A caller's transaction is what `db.transaction()` hands to
+ * its callback, nested ones included.
+ *
+ * @example
+ * import { sql } from 'drizzle-orm'
+ * const hf = createHoldfast(fromDrizzle(db, sql))
+ * await db.transaction(async (tx) => { await hf.locks.acquire(tx, key) })
+ */
+export function fromDrizzle<Db extends DrizzleDatabase>(
+  db: Db,
+  sql: DrizzleSql,
+): Driver<DrizzleTransactionOf<Db>> {
+  type Tx = DrizzleTransactionOf<Db>
+  const named = databaseNames(clientOf(db) ?? {})
+  const run = async (handle: DrizzleDatabase, statement: Statement): Promise<readonly Row[]> =>
+    rowsOf(await handle.execute(bound(sql, statement))).map(named)
+  const join = (tx: Tx, state: () => TransactionState): Transaction<Tx> => {
+    const handle = assertHandle(tx)
+    return {
+      native: tx,
+      budgetMs: undefined,
+      state,
+      query: async (statement) => run(handle, statement),
+      command: async (text) => {
+        await handle.execute(sql.raw(text))
+      },
+      // Drizzle's own savepoint, because over postgres-js no other one survives a failed statement.
+      nested: async (body) => {
+        let done: { readonly result: Awaited<ReturnType<typeof body>> } | undefined
+        await handle.transaction(async (inner) => {
+          done = { result: await body(join(inner as Tx, state)) }
+        })
+        if (done === undefined) throw holdfastError('DRIVER_HANDLE_INVALID')
+        return done.result
+      },
+    }
+  }
+  const joined = (tx: Tx): Transaction<Tx> => join(tx, () => drizzleState(tx as DrizzleDatabase))
+  const onPg = isPg(clientOf(db))
+  return {
+    name: 'drizzle-orm',
+    engine: 'postgres',
+    capabilities: { liveTransactionState: onPg, commitTag: onPg },
+    alone: { query: async (statement) => run(db, statement) },
+    join: joined,
+    async transaction(body, { isolation }) {
+      if (drizzleState(db) !== 'none') throw holdfastError('TX_NESTED')
+      const open = async (callback: (native: Tx) => Promise<void>): Promise<unknown> =>
+        db.transaction(
+          callback as (tx: unknown) => Promise<void>,
+          isolation === undefined ? undefined : { isolationLevel: isolation },
+        )
+      if (isPostgresJs(clientOf(db))) {
+        return runInBegin({ open, handleOf, onHandle, join, body })
+      }
+      return runInCallback({ open, join: joined, body, masksCommit: true, watch })
+    },
+  }
+}
+
+/** Every value one parameter, however often and in whatever order the text names it. */
+function bound(sql: DrizzleSql, { text, values }: Statement): unknown {
+  const pieces = text.split(/\$(\d+)/)
+  return sql.join(
+    pieces.map((piece, at) =>
+      at % 2 === 0 ? sql.raw(piece) : sql.param(values[Number(piece) - 1]),
+    ),
+  )
+}
+
+/** node-postgres gives a result object, postgres-js the rows themselves. */
+function rowsOf(result: unknown): readonly Row[] {
+  return Array.isArray(result) ? (result as Row[]) : (result as { readonly rows: Row[] }).rows
+}
+
+function clientOf(handle: unknown): unknown {
+  return (handle as Inside).session?.client
+}
+
+function isPg(client: unknown): client is PgConnection {
+  if (typeof client !== 'object' || client === null) return false
+  return 'totalCount' in client || 'getTransactionStatus' in client
+}
+
+function isPostgresJs(client: unknown): client is PostgresJsHandle {
+  return typeof client === 'function' && 'unsafe' in client
+}
+
+/** The client knows best; where it cannot be reached, only a transaction has `rollback`. */
+function drizzleState(handle: DrizzleDatabase): TransactionState {
+  const client = clientOf(handle)
+  if (isPg(client)) return pgTransactionState(client)
+  if (isPostgresJs(client)) return postgresJsState(client)
+  return typeof (handle as Inside).rollback === 'function' ? 'unknown' : 'none'
+}
+
+function watch(native: unknown): ReturnType<typeof watchConnection> | undefined {
+  const client = clientOf(native)
+  return isPg(client) ? watchConnection(client) : undefined
+}
+
+function handleOf(native: unknown): PostgresJsHandle {
+  return clientOf(native) as PostgresJsHandle
+}
+
+function onHandle<Tx>(native: Tx, handle: PostgresJsHandle): Tx {
+  const { session } = native as Inside
+  if (session !== undefined) session.client = handle
+  return native
+}
+
+function assertHandle(tx: unknown): DrizzleDatabase {
+  const handle = tx as Partial<DrizzleDatabase> | null | undefined
+  if (typeof handle?.execute !== 'function' || typeof handle.transaction !== 'function') {
+    throw holdfastError('DRIVER_HANDLE_INVALID', {
+      details: { subject: 'Drizzle transaction expected' },
+    })
+  }
+  return handle as DrizzleDatabase
+}

@@ -1,0 +1,171 @@
+import { bodyFailure, commitFailure } from '../core/commit-failure.ts'
+import type { Driver, Row, Statement, Transaction, TransactionSettings } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { withSavepoint } from '../engines/postgres/savepoint.ts'
+import {
+  beginText,
+  commitText,
+  rollbackText,
+  rolledBackTag,
+} from '../engines/postgres/transaction.ts'
+import { pgTransactionState, watchConnection } from './pg-connection.ts'
+import { PgOpenings } from './pg-opening.ts'
+
+/** The part of a `pg` result we read. */
+interface PgResult {
+  readonly rows: unknown[]
+  readonly command: string
+}
+
+/** The part of a `pg` client we use: what `pool.connect()` gives. */
+export interface PgClient {
+  query(text: string, values?: unknown[]): Promise<PgResult>
+  release(destroy?: boolean | Error): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  off(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** The part of a `pg` pool we use. */
+export interface PgPool {
+  connect(): Promise<PgClient>
+}
+
+/** The client type of a pool, read off its overloaded `connect`. */
+export type PgClientOf<Pool> = Pool extends {
+  connect: { (): Promise<infer Client>; (...args: never): unknown }
+}
+  ? Client
+  : PgClient
+
+/** Settings of `fromPg`. */
+export interface PgOptions {
+  /**
+   * Whether the statement that opens a guard may be prepared by name. `auto` does so on a
+   * connection that was seen to lead straight to the server, and never through a pooler.
+   * @defaultValue 'auto'
+   */
+  readonly prepare?: 'auto' | 'never'
+}
+
+/**
+ * Holdfast on `pg`. Transactions are opened on clients of the pool; a caller's transaction is
+ * the client on which the caller ran `BEGIN`.
+ *
+ * @example const hf = createHoldfast(fromPg(new Pool()))
+ */
+export function fromPg<Pool extends PgPool>(
+  pool: Pool,
+  options: PgOptions = {},
+): Driver<PgClientOf<Pool>> {
+  type Tx = PgClientOf<Pool>
+  const openings = new PgOpenings(options.prepare !== 'never')
+  const join = (client: PgClient): Transaction<Tx> => {
+    const transaction: Transaction<Tx> = {
+      native: client as Tx,
+      budgetMs: undefined,
+      state: () => pgTransactionState(client),
+      query: (statement) => runStatement(client, statement),
+      command: async (text) => {
+        await client.query(text)
+      },
+      nested: async (body) => withSavepoint(transaction, body),
+    }
+    return transaction
+  }
+  return {
+    name: 'pg',
+    engine: 'postgres',
+    capabilities: { liveTransactionState: true, commitTag: true },
+    alone: {
+      async query(statement) {
+        const client = await pool.connect()
+        const connection = watchConnection(client)
+        try {
+          return await runStatement(client, statement)
+        } finally {
+          connection.stop()
+          client.release(connection.lost)
+        }
+      },
+    },
+    join: (tx) => join(assertClient(tx)),
+    async transaction(body, settings) {
+      if (isInTransaction(pool)) throw holdfastError('TX_NESTED')
+      return runOn(await pool.connect(), join, openings, body, settings)
+    },
+  }
+}
+
+/**
+ * BEGIN, body, COMMIT on one client. The client goes back to the pool only when its connection is
+ * known to be idle; in every other case it is destroyed.
+ */
+async function runOn<Tx, T>(
+  client: PgClient,
+  join: (client: PgClient) => Transaction<Tx>,
+  openings: PgOpenings,
+  body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
+  settings: TransactionSettings,
+): Promise<T> {
+  const connection = watchConnection(client)
+  let clean = false
+  try {
+    let result: T
+    try {
+      const begin = beginText(settings.isolation)
+      const opened = settings.opening && openings.send(client, begin, settings.opening)
+      if (opened === undefined) await client.query(begin)
+      result = await body(join(client), opened)
+    } catch (error) {
+      if (!connection.lost) clean = await rolledBack(client)
+      throw bodyFailure(error, connection.lost)
+    }
+    if (connection.lost) throw holdfastError('CONNECTION_LOST')
+    await commit(client)
+    clean = true
+    return result
+  } finally {
+    connection.stop()
+    client.release(!clean)
+  }
+}
+
+/** Never prepared: a caller may drop prepared statements, and could not go on without this one. */
+async function runStatement(client: PgClient, statement: Statement): Promise<readonly Row[]> {
+  const { rows } = await client.query(statement.text, [...statement.values])
+  return rows as readonly Row[]
+}
+
+async function commit(client: PgClient): Promise<void> {
+  let tag: string
+  try {
+    tag = (await client.query(commitText)).command
+  } catch (error) {
+    throw commitFailure(error)
+  }
+  if (tag === rolledBackTag) throw holdfastError('TX_ROLLED_BACK')
+}
+
+async function rolledBack(client: PgClient): Promise<boolean> {
+  try {
+    await client.query(rollbackText)
+    return true
+  } catch {
+    // The caller gets the error that made us roll back; the connection is destroyed.
+    return false
+  }
+}
+
+/** A pool has `query` too, and its statements run on any connection: refuse it by shape. */
+function assertClient(tx: unknown): PgClient {
+  const handle = tx as (Partial<PgClient> & { totalCount?: unknown }) | null | undefined
+  if (typeof handle?.query !== 'function' || typeof handle.on !== 'function') {
+    throw holdfastError('DRIVER_HANDLE_INVALID', { details: { subject: 'pg client expected' } })
+  }
+  return handle as PgClient
+}
+
+/** Somebody passed the client of a transaction where the pool belongs. */
+function isInTransaction(root: unknown): boolean {
+  return ['open', 'failed'].includes(pgTransactionState(root))
+}

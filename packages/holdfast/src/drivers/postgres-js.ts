@@ -1,0 +1,122 @@
+import type { Driver, Row, Statement, Transaction, TransactionState } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { runInBegin } from './postgres-js-begin.ts'
+import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
+
+/** The part of a postgres.js `sql` we use. */
+export interface PostgresJsSql {
+  unsafe: PostgresJsHandle['unsafe']
+  begin(options: string, body: (tx: unknown) => Promise<unknown>): Promise<unknown>
+}
+
+/** The transaction handle (`TransactionSql`) of a postgres.js `sql`; of a handle, that handle. */
+export type PostgresJsTransactionOf<Sql> = Sql extends {
+  begin(options: string, body: (tx: infer Tx) => Promise<unknown>): unknown
+}
+  ? Tx
+  : Sql
+
+/** Settings of `fromPostgresJs`. */
+export interface PostgresJsOptions {
+  /**
+   * Whether Holdfast's own statements may be prepared. `auto` does so where a connection was seen
+   * to lead straight to the server, and never if your `sql` has `prepare: false`.
+   * @defaultValue 'auto'
+   */
+  readonly prepare?: 'auto' | 'never'
+}
+
+/**
+ * Holdfast on postgres.js. A caller's transaction is the handle that `sql.begin()` or
+ * `tx.savepoint()` hands to its callback; `sql` itself and what `sql.reserve()` gives are not.
+ *
+ * @example
+ * const hf = createHoldfast(fromPostgresJs(sql))
+ * await sql.begin(async (tx) => { await hf.locks.acquire(tx, key) })
+ */
+export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
+  sql: Sql,
+  options: PostgresJsOptions = {},
+): Driver<PostgresJsTransactionOf<Sql>> {
+  type Tx = PostgresJsTransactionOf<Sql>
+  const run = runner(options.prepare ?? 'auto', databaseNames(sql))
+  const join = (tx: Tx, state: () => TransactionState): Transaction<Tx> => {
+    const handle = assertHandle(tx)
+    return {
+      native: tx,
+      budgetMs: undefined,
+      state,
+      query: async (statement) => run(handle, statement),
+      command: async (text) => {
+        await handle.unsafe(text)
+      },
+      // Its own savepoint, and no other: postgres.js fails the whole transaction for a statement
+      // that failed outside of one, also if somebody caught the error.
+      nested: async (body) => {
+        let done: { readonly result: Awaited<ReturnType<typeof body>> } | undefined
+        await handle.savepoint(async (inner) => {
+          done = { result: await body(join(inner as Tx, state)) }
+        })
+        if (done === undefined) throw holdfastError('DRIVER_HANDLE_INVALID')
+        return done.result
+      },
+    }
+  }
+  return {
+    name: 'postgres',
+    engine: 'postgres',
+    capabilities: { liveTransactionState: false, commitTag: false },
+    alone: { query: async (statement) => run(sql, statement) },
+    join: (tx) => join(tx, () => postgresJsState(tx)),
+    async transaction(body, { isolation }) {
+      if (postgresJsState(sql) !== 'none') throw holdfastError('TX_NESTED')
+      if (!('begin' in sql)) throw handleInvalid('the root sql opens transactions')
+      const mode = isolation === undefined ? '' : `isolation level ${isolation}`
+      return runInBegin({
+        open: async (callback) => sql.begin(mode, callback as (tx: unknown) => Promise<void>),
+        handleOf: (native) => native as PostgresJsHandle,
+        onHandle: (_, handle) => handle as Tx,
+        join,
+        body,
+      })
+    },
+  }
+}
+
+type Run = (
+  handle: Pick<PostgresJsHandle, 'unsafe'>,
+  statement: Statement,
+) => Promise<readonly Row[]>
+
+/** What a result knows about its connection. */
+interface Answered {
+  readonly state?: { readonly pid?: number }
+}
+
+/**
+ * An unprepared statement with values costs two round trips on postgres.js, a prepared one costs
+ * one. A pooler invents the process id it reports; if it is the server's, nothing is in between.
+ */
+function runner(mode: 'auto' | 'never', named: (row: Row) => Row): Run {
+  let direct = false
+  return async (handle, { text, values, name }) => {
+    const prepare = direct && name !== undefined
+    const rows = (await handle.unsafe(text, [...values], { prepare })) as readonly Row[]
+    if (!direct && name !== undefined && mode === 'auto') {
+      const pid = rows[0]?.['pid']
+      direct = pid !== undefined && Number(pid) === (rows as Answered).state?.pid
+    }
+    return rows.map(named)
+  }
+}
+
+function assertHandle(tx: unknown): PostgresJsHandle {
+  if (typeof tx !== 'function' || typeof (tx as Partial<PostgresJsHandle>).unsafe !== 'function') {
+    throw handleInvalid('postgres.js transaction handle expected')
+  }
+  return tx as unknown as PostgresJsHandle
+}
+
+function handleInvalid(subject: string): Error {
+  return holdfastError('DRIVER_HANDLE_INVALID', { details: { subject } })
+}

@@ -1,0 +1,161 @@
+import type { Driver, Isolation, Row, Transaction, TransactionState } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { withSavepoint } from '../engines/postgres/savepoint.ts'
+import { runInCallback } from './callback-transaction.ts'
+
+/** Prisma's spelling of the isolation levels. */
+type PrismaIsolation = 'ReadCommitted' | 'RepeatableRead' | 'Serializable'
+
+interface PrismaTransactionOptions {
+  readonly timeout?: number
+  readonly isolationLevel?: PrismaIsolation
+}
+
+/** The part of Prisma's client and of its transaction client that runs statements. */
+interface PrismaHandle {
+  $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown>
+  $executeRawUnsafe(text: string, ...values: unknown[]): PromiseLike<number>
+}
+
+/** The part of a Prisma client we use; extended clients have it too. */
+export interface PrismaClientLike extends PrismaHandle {
+  $transaction(
+    body: (tx: unknown) => Promise<unknown>,
+    options?: PrismaTransactionOptions,
+  ): Promise<unknown>
+}
+
+/** The transaction client of a Prisma client, its extensions included. */
+export type PrismaTransactionOf<Client> = Client extends {
+  $transaction(body: (tx: infer Tx) => Promise<unknown>, ...rest: never): unknown
+}
+  ? Tx
+  : never
+
+/** Settings of `fromPrisma`. */
+export interface PrismaOptions {
+  /**
+   * The `timeout` your interactive transactions run with. Prisma's timer also runs while a lock is
+   * waited for, so Holdfast ends its waits before it; it opens its own transactions with it.
+   * @defaultValue the client's `transactionOptions.timeout`, or Prisma's 5_000
+   */
+  readonly transactionTimeoutMs?: number
+}
+
+/** Prisma 7.5 and later mark their transaction clients with this. */
+const scopeContext: symbol = Symbol.for('prisma.client.transaction.scope_context')
+const prismaTimeoutMs = 5_000
+/** What is left of Prisma's timer when a lock wait ends: to report it and to roll back. */
+const marginMs = 250
+
+/**
+ * Holdfast on Prisma 7 with a driver adapter for PostgreSQL. A caller's transaction is what
+ * `prisma.$transaction(async (tx) => …)` hands to its callback; extended clients work as well.
+ *
+ * @example
+ * const hf = createHoldfast(fromPrisma(prisma))
+ * await prisma.$transaction(async (tx) => { await hf.locks.acquire(tx, key) })
+ */
+export function fromPrisma<Client extends PrismaClientLike>(
+  prisma: Client,
+  options: PrismaOptions = {},
+): Driver<PrismaTransactionOf<Client>> {
+  type Tx = PrismaTransactionOf<Client>
+  const usualMs = options.transactionTimeoutMs ?? configuredTimeoutMs(prisma) ?? prismaTimeoutMs
+  if (!Number.isFinite(usualMs) || usualMs <= 0) {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'transactionTimeoutMs', subject: 'transactionTimeoutMs' },
+    })
+  }
+  const join = (tx: Tx, timeoutMs: number): Transaction<Tx> => {
+    const handle = assertHandle(tx)
+    const transaction: Transaction<Tx> = {
+      native: tx,
+      budgetMs: budgetOf(timeoutMs),
+      state: () => prismaState(handle),
+      query: async (statement) => run(handle, statement.text, statement.values),
+      command: async (text) => {
+        await handle.$executeRawUnsafe(text)
+      },
+      nested: async (body) => withSavepoint(transaction, body),
+    }
+    return transaction
+  }
+  return {
+    name: 'prisma',
+    engine: 'postgres',
+    capabilities: { liveTransactionState: false, commitTag: false },
+    alone: { query: async ({ text, values }) => run(prisma, text, values) },
+    join: (tx) => join(tx, usualMs),
+    async transaction(body, { isolation, timeoutMs = usualMs }) {
+      if (prismaState(prisma) !== 'none') throw holdfastError('TX_NESTED')
+      return runInCallback({
+        open: async (callback) =>
+          prisma.$transaction(callback as (tx: unknown) => Promise<void>, {
+            timeout: timeoutMs,
+            ...(isolation === undefined ? {} : { isolationLevel: spelling[isolation] }),
+          }),
+        join: (tx) => join(tx, timeoutMs),
+        body,
+        masksCommit: false,
+      })
+    },
+  }
+}
+
+const spelling: Record<Isolation, PrismaIsolation> = {
+  'read committed': 'ReadCommitted',
+  'repeatable read': 'RepeatableRead',
+  serializable: 'Serializable',
+}
+
+/**
+ * Prisma sends the statements of one tick as a batch. If one of them fails, it does not run those
+ * after it and answers them with `undefined` instead of an error (seen in 7.10).
+ */
+async function run(
+  handle: PrismaHandle,
+  text: string,
+  values: readonly unknown[],
+): Promise<readonly Row[]> {
+  const rows = (await handle.$queryRawUnsafe(text, ...values)) as readonly Row[] | undefined
+  if (rows === undefined) throw holdfastError('TX_ROLLED_BACK')
+  return rows
+}
+
+/** Half of a short timeout, all but the margin of a long one. */
+function budgetOf(timeoutMs: number): number {
+  return Math.ceil(timeoutMs - Math.min(marginMs, timeoutMs / 2))
+}
+
+/** What the client was constructed with. Not public: without it, Prisma's own default holds. */
+function configuredTimeoutMs(prisma: object): number | undefined {
+  const { _engineConfig: config } = prisma as {
+    readonly _engineConfig?: { readonly transactionOptions?: { readonly timeout?: unknown } }
+  }
+  const timeout = config?.transactionOptions?.timeout
+  return typeof timeout === 'number' ? timeout : undefined
+}
+
+/**
+ * The mark tells a transaction client from the root client, extended or not. An ended transaction
+ * keeps its mark and refuses every query by itself (P2028).
+ */
+function prismaState(handle: object): TransactionState {
+  if ((handle as Record<symbol, unknown>)[scopeContext] !== undefined) return 'open'
+  // Before 7.5 there was no mark, and no `$transaction` on a transaction client either.
+  return '$transaction' in handle ? 'none' : 'unknown'
+}
+
+function assertHandle(tx: unknown): PrismaHandle {
+  const handle = tx as Partial<PrismaHandle> | null | undefined
+  if (
+    typeof handle?.$queryRawUnsafe !== 'function' ||
+    typeof handle.$executeRawUnsafe !== 'function'
+  ) {
+    throw holdfastError('DRIVER_HANDLE_INVALID', {
+      details: { subject: 'Prisma transaction client expected' },
+    })
+  }
+  return handle as PrismaHandle
+}

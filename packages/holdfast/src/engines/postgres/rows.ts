@@ -1,0 +1,199 @@
+import type { Row, Statement } from '../../core/driver.ts'
+import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
+import { rowsToken } from './locks.ts'
+import type { WaitLimit } from './wait-limit.ts'
+
+/**
+ * Statements about rows of the caller's tables. Our own names (CTEs, aliases, columns) start with
+ * `#` and so meet none of the caller's; a CTE called `wanted` would hide a table called `wanted`.
+ *
+ * Values travel as one JSON text and `jsonb_populate_record` gives them the types of the table's
+ * columns, so that comparisons use its indexes. The record type is taken from the table itself and
+ * not by name: `NULL::path` would be pg_catalog's type, not the caller's table.
+ */
+
+/** Row-level lock strengths, strongest first. */
+export type RowStrength = 'update' | 'no key update' | 'share' | 'key share'
+
+const strengthClause: Readonly<Record<RowStrength, string>> = {
+  update: 'FOR UPDATE',
+  'no key update': 'FOR NO KEY UPDATE',
+  share: 'FOR SHARE',
+  'key share': 'FOR KEY SHARE',
+}
+
+/** Whether a row that is locked by others is waited for, left out, or an error. */
+export type RowPatience = 'wait' | 'skip' | 'fail'
+
+const patienceClause: Readonly<Record<RowPatience, string>> = {
+  wait: '',
+  skip: ' SKIP LOCKED',
+  fail: ' NOWAIT',
+}
+
+/** Which rows a statement is about. */
+export interface RowTarget {
+  readonly table: TableName
+  readonly keyColumns: readonly string[]
+}
+
+/** Which columns come back; all of them if `undefined`. */
+export type Columns = readonly string[] | undefined
+
+export interface RowLockRequest {
+  readonly target: RowTarget
+  /** A JSON array of objects, one per key, with the key columns as text. */
+  readonly keysJson: string
+  readonly keyCount: number
+  readonly strength: RowStrength
+  readonly patience: RowPatience
+  readonly columns: Columns
+  /** Its value comes back as text, next to the row. */
+  readonly versionColumn: string | undefined
+  /** Timeouts to put back when the locks are taken. */
+  readonly restore: WaitLimit | undefined
+}
+
+/** What became of one key. */
+export interface RowAnswer {
+  /** Position of the key in `keysJson`, from 0; of the first one, if keys are equal. */
+  readonly position: number
+  readonly locked: boolean
+  /** The row was there when the statement began. Only told where `patience` is `skip`. */
+  readonly there: boolean
+  readonly version: string | undefined
+  readonly row: Row
+}
+
+const marker = "pg_catalog.current_setting('holdfast.held', true)"
+
+/** The marker with the rows' token added to it, if `some` rows were locked. */
+export function markerWithRows(some: string): string {
+  const held = `coalesce(nullif(${marker}, ''), ',')`
+  return `pg_catalog.set_config('holdfast.held', ${held} || CASE WHEN ${some}
+    AND pg_catalog.strpos(${held}, ',${rowsToken},') = 0 THEN '${rowsToken},' ELSE '' END, true)`
+}
+
+/** A JSON object as a record of the table's own type. */
+export function typedRecord(table: string, json: string): string {
+  return `pg_catalog.jsonb_populate_record((SELECT "#row" FROM ${table} AS "#row" WHERE false), ${json})`
+}
+
+export function columnList(of: string, columns: Columns): readonly string[] {
+  if (columns === undefined) return [`${of}.*`]
+  return columns.map((column) => `${of}.${quoteIdentifier(column)}`)
+}
+
+/** Equality of the key columns. Not schema-qualified: `=` of citext and its like is the caller's. */
+export function sameKey(left: string, right: string, columns: readonly string[]): string {
+  return columns
+    .map((column) => `${left}.${quoteIdentifier(column)} = ${right}.${quoteIdentifier(column)}`)
+    .join(' AND ')
+}
+
+/**
+ * The keys, typed, equal ones merged into the first. OFFSET 0 keeps the record from being built
+ * once per column, and the planner at an estimate of many keys instead of one.
+ */
+function wantedRows({ table, keyColumns }: RowTarget, json: string): string {
+  const typed = keyColumns.map((column) => `("#given"."#typed").${quoteIdentifier(column)}`)
+  return `
+  SELECT pg_catalog.min("#given"."#at")::int4 AS "#key", ${typed.join(', ')}
+  FROM (
+    SELECT "#element"."#at", ${typedRecord(tableText(table), '"#element"."#value"')} AS "#typed"
+    FROM pg_catalog.jsonb_array_elements(${json}::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+    OFFSET 0
+  ) AS "#given"
+  GROUP BY ${typed.join(', ')}`
+}
+
+/**
+ * Locks the rows one after the other in the order of their keys: LockRows stands above Sort. The
+ * key columns are ordered by name, so that `['a', 'b']` and `['b', 'a']` lock in the same order.
+ * A row that changed while it was waited for comes back as it is now. Around that, one statement
+ * extends the marker and restores the timeouts; both read the locked rows, so they come after.
+ */
+export function rowLockStatement(request: RowLockRequest): Statement {
+  const { restore } = request
+  const settings = restore === undefined ? [] : [restore.lockTimeout, restore.statementTimeout]
+  const text =
+    request.keyCount === 1 && request.patience !== 'skip' ? oneRow(request) : manyRows(request)
+  return { text, values: [request.keysJson, ...settings] }
+}
+
+function manyRows(request: RowLockRequest): string {
+  const { table: name, keyColumns } = request.target
+  const table = tableText(name)
+  const order = keyColumns.toSorted().map((column) => `"#row".${quoteIdentifier(column)}`)
+  const isKey = sameKey('"#row"', '"#wanted"', keyColumns)
+  const there = `CASE WHEN "#locked"."#key" IS NULL
+         THEN EXISTS (SELECT FROM ${table} AS "#row" WHERE ${isKey}) ELSE true END AS "#there",`
+  return `
+WITH "#wanted" AS MATERIALIZED (${wantedRows(request.target, '$1')}
+), "#locked" AS MATERIALIZED (
+  SELECT "#wanted"."#key", ${lockedColumns(request)}
+  FROM "#wanted" JOIN ${table} AS "#row" ON ${isKey}
+  ORDER BY ${order.join(', ')}
+  ${lockClause(request)}
+), "#done" AS MATERIALIZED (${afterwards(request)}
+)
+SELECT "#wanted"."#key" AS "#wanted", ${request.patience === 'skip' ? there : ''}
+       "#done"."#held" IS NOT NULL AS "#marked", "#locked".*
+FROM "#done" CROSS JOIN "#wanted" LEFT JOIN "#locked" ON "#locked"."#key" = "#wanted"."#key"
+ORDER BY "#wanted"."#key"`
+}
+
+/** The same for one key, which is most calls, at half the planning. */
+function oneRow(request: RowLockRequest): string {
+  const table = tableText(request.target.table)
+  return `
+WITH "#locked" AS MATERIALIZED (
+  SELECT 1 AS "#key", ${lockedColumns(request)}
+  FROM ${typedRecord(table, '$1::text::jsonb -> 0')} AS "#wanted"
+  JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#wanted"', request.target.keyColumns)}
+  ${lockClause(request)}
+), "#done" AS MATERIALIZED (${afterwards(request)}
+)
+SELECT 1 AS "#wanted", "#done"."#held" IS NOT NULL AS "#marked", "#locked".*
+FROM "#done" LEFT JOIN "#locked" ON true`
+}
+
+function lockedColumns({ versionColumn, columns }: RowLockRequest): string {
+  const version = versionColumn === undefined ? 'NULL' : `"#row".${quoteIdentifier(versionColumn)}`
+  return [`${version}::text AS "#version"`, ...columnList('"#row"', columns)].join(', ')
+}
+
+function lockClause({ strength, patience }: RowLockRequest): string {
+  return `${strengthClause[strength]} OF "#row"${patienceClause[patience]}`
+}
+
+function afterwards({ restore }: RowLockRequest): string {
+  const restored =
+    restore === undefined
+      ? ''
+      : `,
+         pg_catalog.set_config('lock_timeout', $2::text, true) AS "#lockTimeout",
+         pg_catalog.set_config('statement_timeout', $3::text, true) AS "#statementTimeout"`
+  return `
+  SELECT ${markerWithRows('pg_catalog.count(*) > 0')} AS "#held"${restored}
+  FROM "#locked"`
+}
+
+/** Reads one row of `rowLockStatement`. */
+export function rowAnswer(answer: Row): RowAnswer {
+  const {
+    '#wanted': wanted,
+    '#there': there,
+    '#marked': _,
+    '#key': key,
+    '#version': version,
+    ...row
+  } = answer
+  return {
+    position: Number(wanted) - 1,
+    locked: key !== null,
+    there: there === true,
+    version: typeof version === 'string' ? version : undefined,
+    row,
+  }
+}

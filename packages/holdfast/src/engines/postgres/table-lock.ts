@@ -1,0 +1,94 @@
+import { type TableName, tableText } from './identifier.ts'
+
+/** Table-level lock modes, weakest first, as SQL spells them. */
+export type TableLockMode =
+  | 'access share'
+  | 'row share'
+  | 'row exclusive'
+  | 'share update exclusive'
+  | 'share'
+  | 'share row exclusive'
+  | 'exclusive'
+  | 'access exclusive'
+
+/** For each mode: its name in pg_locks, and the modes that stand in its way. */
+const modes: Readonly<
+  Record<TableLockMode, { readonly name: string; readonly conflicts: readonly TableLockMode[] }>
+> = {
+  'access share': { name: 'AccessShareLock', conflicts: ['access exclusive'] },
+  'row share': { name: 'RowShareLock', conflicts: ['exclusive', 'access exclusive'] },
+  'row exclusive': {
+    name: 'RowExclusiveLock',
+    conflicts: ['share', 'share row exclusive', 'exclusive', 'access exclusive'],
+  },
+  'share update exclusive': {
+    name: 'ShareUpdateExclusiveLock',
+    conflicts: [
+      'share update exclusive',
+      'share',
+      'share row exclusive',
+      'exclusive',
+      'access exclusive',
+    ],
+  },
+  share: {
+    name: 'ShareLock',
+    conflicts: [
+      'row exclusive',
+      'share update exclusive',
+      'share row exclusive',
+      'exclusive',
+      'access exclusive',
+    ],
+  },
+  'share row exclusive': {
+    name: 'ShareRowExclusiveLock',
+    conflicts: [
+      'row exclusive',
+      'share update exclusive',
+      'share',
+      'share row exclusive',
+      'exclusive',
+      'access exclusive',
+    ],
+  },
+  exclusive: {
+    name: 'ExclusiveLock',
+    conflicts: [
+      'row share',
+      'row exclusive',
+      'share update exclusive',
+      'share',
+      'share row exclusive',
+      'exclusive',
+      'access exclusive',
+    ],
+  },
+  'access exclusive': {
+    name: 'AccessExclusiveLock',
+    conflicts: [
+      'access share',
+      'row share',
+      'row exclusive',
+      'share update exclusive',
+      'share',
+      'share row exclusive',
+      'exclusive',
+      'access exclusive',
+    ],
+  },
+}
+
+export function isTableLockMode(mode: string): mode is TableLockMode {
+  return Object.hasOwn(modes, mode)
+}
+
+/** Names in pg_locks of the modes that a request for this mode has to wait for. */
+export function conflictingModes(mode: TableLockMode): readonly string[] {
+  return modes[mode].conflicts.map((conflict) => modes[conflict].name)
+}
+
+/** A utility statement: it takes no snapshot, so at REPEATABLE READ it may come before one. */
+export function lockTableText(table: TableName, mode: TableLockMode, nowait: boolean): string {
+  return `LOCK TABLE ${tableText(table)} IN ${mode.toUpperCase()} MODE${nowait ? ' NOWAIT' : ''}`
+}

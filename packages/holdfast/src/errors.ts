@@ -1,0 +1,12 @@
+export { type ErrorClass, type ErrorCode, type ErrorEntry, errorCodes } from './core/error-codes.ts'
+export {
+  type Blocker,
+  ContentionError,
+  DriverError,
+  type ErrorDetails,
+  HoldfastError,
+  isHoldfastError,
+  RefusedError,
+  UnknownOutcomeError,
+  UsageError,
+} from './core/errors.ts'

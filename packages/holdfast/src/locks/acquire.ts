@@ -1,0 +1,231 @@
+import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
+import type { LockKey } from '../core/lock-key.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
+import { within } from '../core/within.ts'
+import { blockersFrom } from '../engines/postgres/activity.ts'
+import {
+  heldStatement,
+  type LockAnswer,
+  type LockMode,
+  lockAnswer,
+  lockHolders,
+  type LockRequest,
+  lockStatement,
+  locksAreReal,
+  type WantedLock,
+} from '../engines/postgres/locks.ts'
+import type { CallSite, HoldWatch } from './hold-watch.ts'
+import { orderFault } from './lock-order.ts'
+
+/** A key alone is wanted exclusively; `shared(key)` says otherwise. */
+export type LockInput = LockKey | WantedLock
+
+/** What the room was created with, shared by all its calls. */
+export interface LockSetup {
+  readonly waitMs: number
+  /** Show lock names in pg_stat_activity. */
+  readonly annotate: boolean
+  /** Throw on an order that can deadlock, instead of only publishing it. */
+  readonly strict: boolean
+  readonly watch: HoldWatch | undefined
+}
+
+/** How one acquisition waits. */
+export interface AcquireOptions {
+  /**
+   * Longest wait for all keys together, in milliseconds. 0 does not wait; `inherit` leaves the
+   * transaction's own lock_timeout in force.
+   * @defaultValue 2_000
+   */
+  readonly waitMs?: number | 'inherit'
+  /**
+   * Keep the transaction usable after a timeout, by a savepoint (two more round trips).
+   * @defaultValue false
+   */
+  readonly keepTransaction?: boolean
+  /** Allow REPEATABLE READ, where what is read after the lock may be older than the lock. */
+  readonly allowStaleSnapshot?: boolean
+}
+
+const lockNotAvailable = '55P03'
+/** How long a timeout error may be held back to name the blocker. */
+const lookupLimitMs = 100
+
+/** Servers whose advisory locks were seen in the lock table; asked once per driver. */
+const provenDrivers = new WeakSet<object>()
+
+/** One acquisition in a transaction, ours or the caller's. */
+export class Acquisition<Tx> {
+  readonly #driver: Driver<Tx>
+  readonly #setup: LockSetup
+  readonly #wanted: readonly WantedLock[]
+
+  constructor(driver: Driver<Tx>, setup: LockSetup, wanted: readonly WantedLock[]) {
+    this.#driver = driver
+    this.#setup = setup
+    this.#wanted = wanted
+  }
+
+  /** The statement that `wait` would send first, for a driver that can send it with BEGIN. */
+  opening(options: AcquireOptions): Statement | undefined {
+    if (options.keepTransaction === true) return undefined
+    return lockStatement(this.#request(options, undefined))
+  }
+
+  /** Waits for the locks, at most as long as the options allow. */
+  async wait(
+    transaction: Transaction<Tx>,
+    options: AcquireOptions,
+    opened?: Promise<readonly Row[]>,
+  ): Promise<LockAnswer> {
+    const request = this.#request(options, transaction.budgetMs)
+    const take = (inner: Transaction<Tx>): Promise<LockAnswer> => this.#take(inner, request, opened)
+    const keep = options.keepTransaction === true
+    try {
+      const answer = keep ? await transaction.nested(take) : await take(transaction)
+      if (answer.complete) return answer
+    } catch (error) {
+      if (sqlStateOf(error) !== lockNotAvailable) throw error
+      throw await this.#contention('LOCK_TIMEOUT', error, keep ? transaction : undefined)
+    }
+    throw await this.#contention('LOCK_BUSY', undefined, transaction)
+  }
+
+  /** Takes what is free, without waiting. */
+  async attempt(transaction: Transaction<Tx>, options: AcquireOptions): Promise<LockAnswer> {
+    return this.#take(transaction, this.#request({ ...options, waitMs: 0 }, undefined))
+  }
+
+  #request(options: AcquireOptions, budgetMs: number | undefined): LockRequest {
+    const { waitMs = this.#setup.waitMs } = options
+    if (waitMs !== 'inherit' && !(Number.isInteger(waitMs) && waitMs >= 0 && waitMs < 2 ** 31)) {
+      throw holdfastError('OPTION_INVALID', { details: { option: 'waitMs', subject: 'waitMs' } })
+    }
+    return {
+      wanted: this.#wanted,
+      attempt: waitMs === 0,
+      limitMs: waitMs === 'inherit' || waitMs === 0 ? undefined : waitMs,
+      budgetMs,
+      label: this.#setup.annotate ? this.#subject() : undefined,
+      allowStaleSnapshot: options.allowStaleSnapshot === true,
+    }
+  }
+
+  async #take(
+    transaction: Transaction<Tx>,
+    request: LockRequest,
+    opened?: Promise<readonly Row[]>,
+  ): Promise<LockAnswer> {
+    // What was sent together with BEGIN is in the transaction that BEGIN opened.
+    const state = opened === undefined ? transaction.state() : 'open'
+    if (state === 'none') throw this.#refusal('LOCK_OUTSIDE_TRANSACTION')
+    const [row] = await (opened ?? transaction.query(lockStatement(request)))
+    if (row === undefined) throw this.#refusal('DRIVER_HANDLE_INVALID')
+    const answer = lockAnswer(row)
+    if (answer.standby) throw this.#refusal('LOCK_ON_STANDBY')
+    if (answer.isolation === 'repeatable read' && !request.allowStaleSnapshot) {
+      throw this.#refusal('LOCK_STALE_SNAPSHOT')
+    }
+    // A lock function that returns without a grant and without an error is no lock function.
+    if (!request.attempt && !answer.complete) throw this.#refusal('ENGINE_LOCKS_ARE_STUBS')
+    if (answer.granted.length > 0) {
+      if (state === 'unknown') await this.#assertInTransaction(transaction)
+      await this.#assertReal(transaction)
+    }
+    // Trying does not wait, so it cannot close a cycle.
+    if (!request.attempt) this.#watchOrder(answer)
+    return answer
+  }
+
+  /** In autocommit the marker, like the lock, was gone as soon as the statement ended. */
+  async #assertInTransaction(transaction: Transaction<Tx>): Promise<void> {
+    const [first] = this.#wanted
+    if (first !== undefined && !(await isHeld(transaction, first.key, first.mode))) {
+      throw this.#refusal('LOCK_OUTSIDE_TRANSACTION')
+    }
+  }
+
+  async #assertReal(transaction: Transaction<Tx>): Promise<void> {
+    if (provenDrivers.has(this.#driver)) return
+    const [row] = await transaction.query(locksAreReal)
+    if (row?.['real'] !== true) throw this.#refusal('ENGINE_LOCKS_ARE_STUBS')
+    provenDrivers.add(this.#driver)
+  }
+
+  #watchOrder(answer: LockAnswer): void {
+    if (answer.before.length === 0 && !answer.rowsBefore) return
+    const fault = orderFault(answer.before, answer.rowsBefore, answer.granted)
+    if (fault === undefined) return
+    const details = { subject: this.#subject(), fault, names: this.#names(), pid: answer.pid }
+    publish(channels.lockOrder, details)
+    if (this.#setup.strict) throw holdfastError('LOCK_ORDER', { details })
+  }
+
+  /**
+   * Starts the held-too-long watch and tells who listens. `caller` is the caller's transaction,
+   * whose end we do not see; without it the returned function is called at the end.
+   */
+  granted(
+    answer: LockAnswer,
+    site: CallSite,
+    caller: Transaction<Tx> | undefined,
+  ): (() => void) | undefined {
+    const [token] = answer.granted
+    publish(channels.lockAcquired, { names: this.#names(), pid: answer.pid })
+    const { watch } = this.#setup
+    if (watch === undefined || token === undefined) return undefined
+    const state = caller === undefined ? undefined : () => caller.state()
+    const hold = watch.start(
+      { pid: answer.pid, names: this.#names(), token, site, state },
+      answer.before.length > 0,
+    )
+    return () => watch.end(hold)
+  }
+
+  #names(): readonly string[] {
+    return this.#wanted.map(({ key }) => key.name)
+  }
+
+  #subject(): string {
+    const [first] = this.#wanted
+    const more = this.#wanted.length - 1
+    return `${first?.key.name ?? ''}${more > 0 ? ` +${more}` : ''}`
+  }
+
+  #refusal(code: Parameters<typeof holdfastError>[0]): Error {
+    return holdfastError(code, { details: { subject: this.#subject(), client: this.#driver.name } })
+  }
+
+  /** A usable transaction can be asked itself; after an abort another connection has to. */
+  async #contention(
+    code: 'LOCK_TIMEOUT' | 'LOCK_BUSY',
+    cause: unknown,
+    usable: Transaction<Tx> | undefined,
+  ): Promise<Error> {
+    const executor = usable ?? this.#driver.alone
+    const lookup = executor.query(lockHolders(this.#wanted)).then(blockersFrom)
+    const blockers = await within(lookup, lookupLimitMs)
+    const details = { subject: this.#subject(), names: this.#names() }
+    return holdfastError(code, { cause, details, ...(blockers === undefined ? {} : { blockers }) })
+  }
+}
+
+/** Whether the transaction holds the key in the mode or a stronger one. */
+export async function isHeld<Tx>(
+  transaction: Transaction<Tx>,
+  key: LockKey,
+  mode: LockMode,
+): Promise<boolean> {
+  const [row] = await transaction.query(heldStatement(key, mode))
+  return row?.['held'] === true
+}
+
+export function wantedLocks(keys: LockInput | readonly LockInput[]): readonly WantedLock[] {
+  const list = Array.isArray(keys) ? (keys as readonly LockInput[]) : [keys as LockInput]
+  if (list.length === 0) {
+    throw holdfastError('LOCK_KEY_INVALID', { details: { subject: 'no key was given' } })
+  }
+  return list.map((input) => ('lock' in input ? { key: input, mode: 'exclusive' } : input))
+}

@@ -1,0 +1,26 @@
+import type { Driver } from '../core/driver.ts'
+import { type Attempt, type RunOptions, runTransaction } from './run.ts'
+
+export type { RetryInfo, RetryPolicy } from './retry.ts'
+export type { Attempt, RunOptions } from './run.ts'
+
+/** Transactions in the caller's own client. */
+export interface Transactions<Tx> {
+  /**
+   * Opens a transaction, runs the body with the client's own handle, commits, and runs the whole
+   * of it again on a serialization failure or deadlock.
+   *
+   * @example await hf.tx.run(async (tx) => { … }, { isolation: 'serializable' })
+   * @throws TX_NESTED, TX_ROLLED_BACK, TX_SERIALIZATION, TX_DEADLOCK, TX_DEADLINE, COMMIT_UNKNOWN,
+   * CONNECTION_LOST
+   */
+  run<T>(body: (tx: Tx, attempt: Attempt) => Promise<T>, options?: RunOptions): Promise<T>
+}
+
+/** Transactions over a driver. */
+export function createTransactions<Tx>(driver: Driver<Tx>): Transactions<Tx> {
+  return {
+    run: (body, options) =>
+      runTransaction(driver, (transaction, attempt) => body(transaction.native, attempt), options),
+  }
+}

@@ -1,0 +1,219 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { within } from '../core/within.ts'
+import { cancelTransaction, whichTransaction } from '../engines/postgres/transaction.ts'
+import { type RetryInfo, type RetryPolicy, retryDefaults, retrying } from './retry.ts'
+
+/** How a transaction that Holdfast opens is run. */
+export interface RunOptions {
+  /** The server's default level unless named. */
+  readonly isolation?: Isolation
+  /** Limit for all attempts together, in milliseconds from the call. */
+  readonly deadlineMs?: number
+  /** Cancels the running statement on the server and rolls back. */
+  readonly signal?: AbortSignal
+  /** `false` runs once. @defaultValue five attempts on 40001 and 40P01 with full jitter */
+  readonly retry?: RetryPolicy | false
+  /** Called before each pause; throwing from it ends the retries. */
+  readonly onRetry?: (info: RetryInfo) => void
+  /** Routing keys for a sharded driver; guard() fills them in from its lock keys. */
+  readonly scopes?: readonly string[]
+}
+
+/** What a body is told about its run. */
+export interface Attempt {
+  /** From 1. A body may run more than once: keep side effects outside the database out of it. */
+  readonly attempt: number
+  /** Aborted by the caller's signal or the deadline; pass it to whatever the body waits for. */
+  readonly signal: AbortSignal | undefined
+  /** Milliseconds left before the deadline, if there is one. */
+  remainingMs(): number | undefined
+}
+
+/** The work of one attempt. `opened` is the answer to `opening`, if the driver could send it. */
+export type TransactionBody<Tx, T> = (
+  transaction: Transaction<Tx>,
+  attempt: Attempt,
+  opened?: Promise<readonly Row[]>,
+) => Promise<T>
+
+interface OpenTransaction {
+  readonly driver: object
+  readonly outer: OpenTransaction | undefined
+  open: boolean
+}
+
+/** Which transactions the running code is inside of, so that a second one is refused, not hung. */
+const current = new AsyncLocalStorage<OpenTransaction>()
+
+function assertNotNested(driver: object): void {
+  for (let at = current.getStore(); at !== undefined; at = at.outer) {
+    if (at.open && at.driver === driver) throw holdfastError('TX_NESTED')
+  }
+}
+
+/**
+ * Opens a transaction, runs the body, commits; runs the *whole* of it again when PostgreSQL says
+ * it conflicted. Rooms use this; callers use it through `tx.run` and `guard`.
+ */
+export async function runTransaction<Tx, T>(
+  driver: Driver<Tx>,
+  body: TransactionBody<Tx, T>,
+  options: RunOptions = {},
+  opening?: Statement,
+): Promise<T> {
+  assertNotNested(driver)
+  const limits = new Limits(options)
+  const policy =
+    options.retry === false
+      ? { ...retryDefaults, attempts: 1 }
+      : { ...retryDefaults, ...options.retry }
+  try {
+    const once = (number: number): Promise<T> =>
+      attemptOnce(driver, body, options, limits, number, opening)
+    return await retrying(once, {
+      policy,
+      signal: limits.signal,
+      onRetry: options.onRetry,
+    })
+  } finally {
+    limits.end()
+  }
+}
+
+async function attemptOnce<Tx, T>(
+  driver: Driver<Tx>,
+  body: TransactionBody<Tx, T>,
+  options: RunOptions,
+  limits: Limits,
+  number: number,
+  opening: Statement | undefined,
+): Promise<T> {
+  limits.signal?.throwIfAborted()
+  const here: OpenTransaction = { driver, outer: current.getStore(), open: true }
+  const attempt: Attempt = {
+    attempt: number,
+    signal: limits.signal,
+    remainingMs: () => limits.remainingMs(),
+  }
+  const timeoutMs = limits.remainingMs()
+  const settings = {
+    scopes: options.scopes ?? [],
+    ...(options.isolation === undefined ? {} : { isolation: options.isolation }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    // To be cancelled, a transaction has to be known by its backend before it may wait.
+    ...(opening === undefined || limits.signal !== undefined ? {} : { opening }),
+  }
+  let started = false
+  let finished = false
+  const { signal } = limits
+  const transact = (): Promise<T> =>
+    driver.transaction(async (transaction, opened) => {
+      signal?.throwIfAborted()
+      started = true
+      const run = (): Promise<T> => current.run(here, body, transaction, attempt, opened)
+      const result =
+        signal === undefined ? await run() : await cancellable(driver, transaction, signal, run)
+      finished = true
+      return result
+    }, settings)
+  try {
+    if (signal === undefined) return await transact()
+    return await unlessAborted(transact(), signal, () => !started)
+  } catch (error) {
+    // Before COMMIT an abort is the reason, whatever the cancelled statement said.
+    if (!finished && signal?.aborted === true) throw signal.reason
+    throw error
+  } finally {
+    here.open = false
+  }
+}
+
+/** Lets go of a transaction that is still queueing for a connection; a started one runs its course. */
+async function unlessAborted<T>(
+  transacting: Promise<T>,
+  signal: AbortSignal,
+  mayLeave: () => boolean,
+): Promise<T> {
+  let onAbort: () => void = () => undefined
+  const leaving = new Promise<never>((_, reject) => {
+    onAbort = () => {
+      if (mayLeave()) reject(signal.reason as Error)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+  try {
+    return await Promise.race([transacting, leaving])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    // An abandoned one rejects later, with the reason we already gave.
+    transacting.catch(() => undefined)
+  }
+}
+
+/** How long a cancel request may keep us from rolling back; after that the rollback goes first. */
+const cancelLimitMs = 1_000
+
+/**
+ * Runs the body so that an abort cancels the statement it is waiting for. The transaction is given
+ * back only when the body has returned: a client handle must never be used by two at once.
+ */
+async function cancellable<Tx, T>(
+  driver: Driver<Tx>,
+  transaction: Transaction<Tx>,
+  signal: AbortSignal,
+  run: () => Promise<T>,
+): Promise<T> {
+  const [which] = await transaction.query(whichTransaction)
+  let cancelling: Promise<unknown> | undefined
+  const onAbort = (): void => {
+    const cancel = cancelTransaction(Number(which?.['pid']), String(which?.['began']))
+    // Best effort: if no connection is free to cancel with, the body ends by itself or by limit.
+    cancelling = driver.alone.query(cancel)
+    cancelling.catch(() => undefined)
+  }
+  signal.throwIfAborted()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    const result = await run()
+    signal.throwIfAborted()
+    return result
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    if (cancelling !== undefined) await within(cancelling, cancelLimitMs)
+  }
+}
+
+/** The caller's signal and the deadline as one signal; nothing at all if neither was given. */
+class Limits {
+  readonly signal: AbortSignal | undefined
+  readonly #deadline: number | undefined
+  readonly #timer: NodeJS.Timeout | undefined
+
+  constructor(options: RunOptions) {
+    const { deadlineMs, signal } = options
+    if (deadlineMs === undefined) {
+      this.signal = signal
+      return
+    }
+    if (!Number.isFinite(deadlineMs) || deadlineMs <= 0) {
+      throw holdfastError('OPTION_INVALID', {
+        details: { option: 'deadlineMs', subject: 'deadlineMs' },
+      })
+    }
+    const timeUp = new AbortController()
+    this.#deadline = performance.now() + deadlineMs
+    this.#timer = setTimeout(() => timeUp.abort(holdfastError('TX_DEADLINE')), deadlineMs)
+    this.signal = signal === undefined ? timeUp.signal : AbortSignal.any([signal, timeUp.signal])
+  }
+
+  remainingMs(): number | undefined {
+    if (this.#deadline === undefined) return undefined
+    return Math.max(1, Math.ceil(this.#deadline - performance.now()))
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+}

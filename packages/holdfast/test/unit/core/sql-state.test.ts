@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import {
+  isConnectionLoss,
+  isDatabaseConnectionLoss,
+  sqlStateOf,
+  wasNeverSent,
+} from '../../../src/core/sql-state.ts'
+
+/** The shapes here are copies of what the conformance suite provokes on real clients. */
+describe('sqlStateOf', () => {
+  test.each([
+    ['pg', { code: '40001' }],
+    ['drizzle', { query: 'q', cause: { code: '40001' } }],
+    ['typeorm', { driverError: { code: '40001' }, code: '40001' }],
+    [
+      'prisma raw query',
+      { code: 'P2010', meta: { driverAdapterError: { cause: { originalCode: '40001' } } } },
+    ],
+    [
+      'prisma model query',
+      { code: 'P2034', meta: { driverAdapterError: { cause: { originalCode: '40001' } } } },
+    ],
+    [
+      'prisma at COMMIT',
+      {
+        name: 'DriverAdapterError',
+        cause: { kind: 'TransactionWriteConflict', originalCode: '40001' },
+      },
+    ],
+    ['prisma without the code', { code: 'P2034' }],
+    ['an aggregate', { errors: [{ message: 'x' }, { code: '40001' }] }],
+    ['prisma 8', { code: 'RUNTIME.TRANSACTION_COMMIT_FAILED', cause: { sqlState: '40001' } }],
+  ])('finds it in an error of %s', (_, error) => {
+    expect(sqlStateOf(error)).toBe('40001')
+  })
+
+  test.each([
+    ['P0001', 'P0001'],
+    ['P2010', undefined],
+    ['EPIPE', undefined],
+    ['HF001', 'HF001'],
+  ])('code %s is %s', (code, expected) => {
+    expect(sqlStateOf({ code })).toBe(expected)
+  })
+
+  test('a socket error is no SQLSTATE, whatever it looks like', () => {
+    expect(sqlStateOf({ code: 'E2BIG', syscall: 'write' })).toBeUndefined()
+  })
+
+  test('survives a cycle of causes and things that are no errors', () => {
+    const cyclic: { cause?: unknown } = {}
+    cyclic.cause = cyclic
+    expect([cyclic, null, undefined, 'text', 7].map(sqlStateOf)).toEqual(Array(5).fill(undefined))
+  })
+})
+
+describe('connection loss', () => {
+  test.each([
+    [{ code: '57P01' }, true, true],
+    [{ code: '08006' }, true, true],
+    [{ code: 'CONNECTION_CLOSED' }, true, true],
+    [{ message: 'Connection terminated unexpectedly' }, true, true],
+    [{ code: 'ECONNRESET', syscall: 'read' }, false, true],
+    [{ code: '40001' }, false, false],
+    [{ message: 'the connection of thoughts' }, false, false],
+  ])('%j', (error, certain, givenDatabaseCall) => {
+    expect(isDatabaseConnectionLoss(error)).toBe(certain)
+    expect(isConnectionLoss(error)).toBe(givenDatabaseCall)
+  })
+
+  test('a statement the client refused to send had no effect', () => {
+    expect(
+      wasNeverSent({ message: 'Client has encountered a connection error and is not queryable' }),
+    ).toBe(true)
+    expect(wasNeverSent({ message: 'Connection terminated unexpectedly' })).toBe(false)
+  })
+})
