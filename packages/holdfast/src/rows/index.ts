@@ -1,0 +1,200 @@
+import type { Driver, Row } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import type { RowStrength } from '../engines/postgres/rows.ts'
+import { isTableLockMode, type TableLockMode } from '../engines/postgres/table-lock.ts'
+import { retryDefaults } from '../tx/retry.ts'
+import { type Attempt, type RunOptions, runTransaction } from '../tx/run.ts'
+import { type LockedRows, lockRows, type LockRowsOptions } from './lock-rows.ts'
+import { lockTable, type LockTableOptions } from './lock-table.ts'
+import { displayName, type RowKey, rowTarget, type TableInput, tableName } from './row-key.ts'
+import { checkedWait, type TableWait } from './row-wait.ts'
+import { updateVersioned, type VersionedUpdate, versionedTarget } from './update-versioned.ts'
+import { type CheckedCall, type VersionCheck, withVersionCheck } from './with-version-check.ts'
+
+export type { TableName } from '../engines/postgres/identifier.ts'
+export type { RowStrength } from '../engines/postgres/rows.ts'
+export type { TableLockMode } from '../engines/postgres/table-lock.ts'
+export type { LockedRows, LockRowsOptions } from './lock-rows.ts'
+export type { LockTableOptions } from './lock-table.ts'
+export type { KeyOptions, KeyValue, RowKey, TableInput } from './row-key.ts'
+export type { RowWait, TableWait } from './row-wait.ts'
+export type { SetValues } from './set-values.ts'
+export type { VersionedUpdate, VersionOptions } from './update-versioned.ts'
+export type { VersionCheck, WorkAttempt } from './with-version-check.ts'
+
+/** Settings of the room. */
+export interface RowsOptions {
+  /**
+   * How calls wait that do not say so themselves. `block` adds no round trip and leaves the
+   * transaction's lock_timeout in force; a number costs one more. @defaultValue 'block'
+   */
+  readonly wait?: TableWait
+}
+
+/** Rows and tables of the caller's own, locked in the caller's own transaction. */
+export interface Rows<Tx> {
+  /**
+   * Locks rows by key, sorted so that two callers cannot deadlock on them, and returns them as
+   * they are under the lock. The locks are held until the transaction ends. Where several tables
+   * are locked, all callers must take them in the same order.
+   *
+   * @example
+   * const { rows: [from, to] } = await hf.rows.lock<Account>(tx, 'accounts', [fromId, toId], { expectAll: true })
+   * @throws ROWS_MISSING, ROWS_BUSY, ROWS_TIMEOUT, ROWS_OUTSIDE_TRANSACTION, ROWS_KEY_INVALID,
+   * OPTION_INVALID
+   */
+  lock<R = Row, K extends RowKey = RowKey>(
+    tx: Tx,
+    table: TableInput,
+    keys: readonly K[],
+    options?: LockRowsOptions,
+  ): Promise<LockedRows<R, K>>
+  /**
+   * Locks a whole table, for the rare check that no row lock can protect. `share row exclusive`
+   * keeps other writers out and readers in. Take it first in the transaction.
+   *
+   * @example await hf.rows.lockTable(tx, 'bookings', 'share row exclusive', { wait: 500 })
+   * @throws ROWS_BUSY, ROWS_TIMEOUT, ROWS_OUTSIDE_TRANSACTION, OPTION_INVALID
+   */
+  lockTable(
+    tx: Tx,
+    table: TableInput,
+    mode: TableLockMode,
+    options?: LockTableOptions,
+  ): Promise<void>
+  /**
+   * Changes a row only if it still has the version that was read, counts the version up, and
+   * returns the new row. After a conflict the transaction is still usable.
+   *
+   * @example await hf.rows.updateVersioned(tx, 'documents', id, { version: doc.version, set: { body } })
+   * @throws ROWS_VERSION_CONFLICT (`details.reason` is `changed`, with `foundVersion`, or `missing`),
+   * ROWS_TIMEOUT, ROWS_OUTSIDE_TRANSACTION, ROWS_KEY_INVALID, OPTION_INVALID
+   */
+  updateVersioned<R = Row>(
+    tx: Tx,
+    table: TableInput,
+    key: RowKey,
+    update: VersionedUpdate,
+  ): Promise<R>
+  /**
+   * Runs a transaction of optimistic changes, and the whole of it again when one of them lost:
+   * on ROWS_VERSION_CONFLICT as well as on what `tx.run` repeats. The body must read anew each time.
+   *
+   * @example
+   * await hf.rows.optimistic(async (tx) => {
+   *   const doc = await load(tx, id)
+   *   await hf.rows.updateVersioned(tx, 'documents', id, { version: doc.version, set: edit(doc) })
+   * })
+   * @throws ROWS_VERSION_CONFLICT when the attempts are spent; those of `tx.run`
+   */
+  optimistic<T>(body: (tx: Tx, attempt: Attempt) => Promise<T>, options?: RunOptions): Promise<T>
+  /**
+   * Reads a row without a lock, does slow work with nothing held, then locks the row, makes sure
+   * that its version has not moved, and writes. The version is counted up, so of several that read
+   * the same version one writes.
+   *
+   * @example
+   * await hf.rows.withVersionCheck<Document, string, void>('documents', id, {
+   *   work: (doc) => summarize(doc.body),
+   *   write: async (tx, doc, summary) => { await save(tx, doc.id, summary) },
+   * })
+   * @throws ROWS_MISSING, ROWS_VERSION_CONFLICT, ROWS_BUSY, ROWS_TIMEOUT, TX_NESTED, OPTION_INVALID;
+   * those of `tx.run`
+   */
+  withVersionCheck<R = Row, Result = unknown, Written = unknown>(
+    table: TableInput,
+    key: RowKey,
+    check: VersionCheck<Tx, R, Result, Written>,
+  ): Promise<Written>
+}
+
+const strengths: readonly RowStrength[] = ['update', 'no key update', 'share', 'key share']
+const rowWaits: readonly string[] = ['block', 'nowait', 'skip']
+const tableWaits: readonly string[] = ['block', 'nowait']
+
+/** Row and table locks over a driver. */
+export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): Rows<Tx> {
+  const defaultWait: TableWait = checkedWait(options.wait ?? 'block', tableWaits)
+  return {
+    async lock<R, K extends RowKey>(
+      tx: Tx,
+      table: TableInput,
+      keys: readonly K[],
+      lockOptions: LockRowsOptions = {},
+    ): Promise<LockedRows<R, K>> {
+      const { strength = 'no key update', columns, keepTransaction = false } = lockOptions
+      if (!strengths.includes(strength)) throw invalid('strength')
+      const target = rowTarget(table, lockOptions.keyColumns)
+      const answers = await lockRows(driver, driver.join(tx), {
+        target,
+        keys,
+        strength,
+        wait: checkedWait(lockOptions.wait ?? defaultWait, rowWaits),
+        columns,
+        versionColumn: undefined,
+        keepTransaction,
+      })
+      const rest = answers.filter(({ locked }) => !locked)
+      const keyAt = ({ position }: { readonly position: number }): K => keys[position] as K
+      const result: LockedRows<R, K> = {
+        rows: answers.filter(({ locked }) => locked).map(({ row }) => row as R),
+        missing: rest.filter(({ there }) => !there).map(keyAt),
+        skipped: rest.filter(({ there }) => there).map(keyAt),
+      }
+      if (lockOptions.expectAll === true && rest.length > 0) {
+        const { missing, skipped } = result
+        throw holdfastError('ROWS_MISSING', {
+          details: {
+            subject: displayName(target.table),
+            missing: missing.length,
+            skipped: skipped.length,
+          },
+        })
+      }
+      return result
+    },
+    async lockTable(tx, table, mode, lockOptions = {}) {
+      if (!isTableLockMode(mode)) throw invalid('mode')
+      await lockTable(driver, driver.join(tx), {
+        table: tableName(table),
+        mode,
+        wait: checkedWait(lockOptions.wait ?? defaultWait, tableWaits),
+        keepTransaction: lockOptions.keepTransaction ?? false,
+      })
+    },
+    async updateVersioned<R>(tx: Tx, table: TableInput, key: RowKey, update: VersionedUpdate) {
+      const target = versionedTarget(table, update)
+      return (await updateVersioned(driver, driver.join(tx), target, key, update)) as R
+    },
+    async optimistic(body, runOptions = {}) {
+      const { retry } = runOptions
+      const on = [
+        ...(retry === false ? [] : (retry?.on ?? retryDefaults.on)),
+        'ROWS_VERSION_CONFLICT',
+      ]
+      return runTransaction(
+        driver,
+        (transaction, attempt) => body(transaction.native, attempt),
+        retry === false ? runOptions : { ...runOptions, retry: { ...retry, on } },
+      )
+    },
+    async withVersionCheck<R, Result, Written>(
+      table: TableInput,
+      key: RowKey,
+      check: VersionCheck<Tx, R, Result, Written>,
+    ) {
+      // The row's type is the caller's word; inside, a row is a row.
+      const call = {
+        ...(check as unknown as VersionCheck<Tx, Row, unknown, unknown>),
+        target: versionedTarget(table, check),
+        key,
+        wait: checkedWait(check.wait ?? defaultWait, tableWaits),
+      } satisfies CheckedCall<Tx>
+      return (await withVersionCheck(driver, call)) as Written
+    },
+  }
+}
+
+function invalid(option: string): Error {
+  return holdfastError('OPTION_INVALID', { details: { option, subject: option } })
+}

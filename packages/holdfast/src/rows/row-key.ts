@@ -1,0 +1,85 @@
+import { holdfastError } from '../core/errors.ts'
+import type { TableName } from '../engines/postgres/identifier.ts'
+import type { RowTarget } from '../engines/postgres/rows.ts'
+
+/** One value of a key. The server gives it the column's type; other types are passed as text. */
+export type KeyValue = string | number | bigint | boolean
+
+/** A row by its key: a value for one key column, an object for several. */
+export type RowKey = KeyValue | Readonly<Record<string, KeyValue>>
+
+/**
+ * A table: its bare name, found by search_path, or `{ schema, table }`. Names are used exactly as
+ * written. A dot in a bare name is refused, because nobody can tell what it means; a table that
+ * really has one in its name is `{ table: 'a.b' }`.
+ */
+export type TableInput = string | TableName
+
+/** Which columns make up the key. */
+export interface KeyOptions {
+  /** Must identify one row. @defaultValue ['id'] */
+  readonly keyColumns?: readonly string[]
+}
+
+/** The table and key columns of a call. */
+export function rowTarget(table: TableInput, keyColumns: readonly string[] = ['id']): RowTarget {
+  if (keyColumns.length === 0 || new Set(keyColumns).size < keyColumns.length) {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'keyColumns', subject: 'keyColumns is empty or names a column twice' },
+    })
+  }
+  return { table: tableName(table), keyColumns }
+}
+
+export function tableName(table: TableInput): TableName {
+  if (typeof table !== 'string') return table
+  if (table.includes('.')) {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'table', subject: 'a dot in a table name; use { schema, table }' },
+    })
+  }
+  return { table }
+}
+
+/** The table as people write it, for messages. */
+export function displayName({ schema, table }: TableName): string {
+  return schema === undefined ? table : `${schema}.${table}`
+}
+
+/** The key columns of one key as text, which is what the server types best. */
+export function keyFields(key: RowKey, { keyColumns }: RowTarget): Record<string, string> {
+  if (typeof key !== 'object' || key === null) {
+    const [column, ...more] = keyColumns
+    if (column === undefined || more.length > 0) throw invalidKey('a value for each key column')
+    return { [column]: valueText(key) }
+  }
+  const given = Object.keys(key)
+  if (given.length !== keyColumns.length) throw invalidKey('exactly the key columns')
+  return Object.fromEntries(
+    keyColumns.map((column) => {
+      if (!Object.hasOwn(key, column)) throw invalidKey('exactly the key columns')
+      return [column, valueText(key[column])]
+    }),
+  )
+}
+
+/** One value as text. */
+export function valueText(value: unknown): string {
+  if (typeof value === 'string') {
+    // No column holds these, and they would fail inside the JSON with less to say.
+    if (value.includes('\0') || !value.isWellFormed()) throw invalidKey('valid text without NUL')
+    return value
+  }
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
+      throw invalidKey('a number JavaScript can hold exactly; pass large ones as bigint or text')
+    }
+    return String(value)
+  }
+  if (typeof value === 'bigint' || typeof value === 'boolean') return String(value)
+  throw invalidKey('text, numbers, bigints or booleans; pass other types as text')
+}
+
+function invalidKey(expected: string): Error {
+  return holdfastError('ROWS_KEY_INVALID', { details: { subject: `expected ${expected}` } })
+}

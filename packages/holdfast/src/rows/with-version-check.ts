@@ -1,0 +1,119 @@
+import type { Driver, Row } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { countVersion, readVersion, type VersionedTarget } from '../engines/postgres/row-version.ts'
+import { type RetryInfo, retryDefaults, retrying } from '../tx/retry.ts'
+import { type RunOptions, runTransaction } from '../tx/run.ts'
+import { lockRows } from './lock-rows.ts'
+import { displayName, keyFields, type RowKey } from './row-key.ts'
+import type { RowWait } from './row-wait.ts'
+import { type VersionOptions, versionConflict } from './update-versioned.ts'
+
+/** What `work` is told besides the row. */
+export interface WorkAttempt {
+  /** From 1. */
+  readonly attempt: number
+  readonly signal: AbortSignal | undefined
+}
+
+/** Read, work for as long as it takes, then write only if the row is still the one that was read. */
+export interface VersionCheck<Tx, R, Result, Written> extends VersionOptions {
+  /** Slow work on the row as read. No transaction is open and no lock is held meanwhile. */
+  readonly work: (row: R, attempt: WorkAttempt) => Promise<Result>
+  /** Runs in a transaction, under the lock of the row, which is still what `work` saw. */
+  readonly write: (tx: Tx, row: R, result: Result) => Promise<Written>
+  /** How often to read and work in all, if the row keeps changing. @defaultValue 1 */
+  readonly attempts?: number
+  /**
+   * Count the version up after `write`, unless `write` did. Turn it off only where a trigger or
+   * the ORM changes the version with every change. @defaultValue true
+   */
+  readonly countVersion?: boolean
+  /** How to wait for the row's lock. @defaultValue the room's `wait` */
+  readonly wait?: Exclude<RowWait, 'skip'>
+  /** Columns to read. Name them where the client cannot read all. @defaultValue all */
+  readonly columns?: readonly string[]
+  readonly signal?: AbortSignal
+  /** Called before the row is read again. */
+  readonly onRetry?: (info: RetryInfo) => void
+  /** Options of the transaction that writes. */
+  readonly transaction?: Omit<RunOptions, 'signal'>
+}
+
+/** `withVersionCheck` with its options resolved. */
+export interface CheckedCall<Tx> extends Omit<VersionCheck<Tx, Row, unknown, unknown>, 'wait'> {
+  readonly target: VersionedTarget
+  readonly key: RowKey
+  readonly wait: RowWait
+}
+
+/**
+ * Only the reading and the writing are transactions, both short. A changed or deleted row is found
+ * under the lock, before `write` runs; then the whole is repeated or given up.
+ */
+export async function withVersionCheck<Tx>(
+  driver: Driver<Tx>,
+  call: CheckedCall<Tx>,
+): Promise<unknown> {
+  const { attempts = 1, signal, onRetry } = call
+  if (!Number.isInteger(attempts) || attempts < 1) {
+    throw holdfastError('OPTION_INVALID', { details: { option: 'attempts', subject: 'attempts' } })
+  }
+  // The work may be slow by design, so only the number of attempts is limited, not their time.
+  const policy = { ...retryDefaults, attempts, budgetMs: Infinity, on: ['ROWS_VERSION_CONFLICT'] }
+  return retrying((attempt) => once(driver, call, attempt), { policy, signal, onRetry })
+}
+
+async function once<Tx>(
+  driver: Driver<Tx>,
+  call: CheckedCall<Tx>,
+  attempt: number,
+): Promise<unknown> {
+  const { target, key, signal } = call
+  const fields = keyFields(key, target)
+  const run: RunOptions = {
+    scopes: [`${displayName(target.table)}:${Object.values(fields).join(':')}`],
+    ...call.transaction,
+    ...(signal === undefined ? {} : { signal }),
+  }
+  // A transaction for one read, because it refuses to start inside another one: better before the
+  // slow work than after it.
+  const [found] = await runTransaction(
+    driver,
+    (transaction) => transaction.query(readVersion(target, JSON.stringify(fields), call.columns)),
+    run,
+  )
+  if (found === undefined) {
+    const details = { subject: displayName(target.table), missing: 1, skipped: 0 }
+    throw holdfastError('ROWS_MISSING', { details })
+  }
+  const { '#version': version, ...row } = found
+  if (typeof version !== 'string') {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'versionColumn', subject: 'the version of the row is NULL' },
+    })
+  }
+  const result = await call.work(row, { attempt, signal })
+  return runTransaction(
+    driver,
+    async (transaction) => {
+      const [locked] = await lockRows(driver, transaction, {
+        target,
+        keys: [key],
+        strength: 'no key update',
+        wait: call.wait,
+        columns: call.columns,
+        versionColumn: target.versionColumn,
+        keepTransaction: false,
+      })
+      if (locked?.locked !== true) throw versionConflict(target, undefined)
+      if (locked.version !== version) throw versionConflict(target, locked.version ?? 'NULL')
+      const written = await call.write(transaction.native, locked.row, result)
+      if (call.countVersion !== false) {
+        const sought = { ...fields, [target.versionColumn]: version }
+        await transaction.query(countVersion(target, JSON.stringify(sought)))
+      }
+      return written
+    },
+    run,
+  )
+}
