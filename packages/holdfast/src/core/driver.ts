@@ -54,14 +54,14 @@ export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 /** How a driver opens a transaction. */
 export interface TransactionSettings {
-  readonly isolation?: Isolation
+  readonly isolation?: Isolation | undefined
   /** Upper bound on the whole transaction, for clients that keep a timer of their own. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /**
    * The first statement of the transaction. A driver that can sends it together with BEGIN, saving
    * a round trip, and hands the body its answer; others leave it to the body.
    */
-  readonly opening?: Statement
+  readonly opening?: Statement | undefined
   /** What this transaction touches; a sharded driver routes by it, a plain one ignores it. */
   readonly scopes: readonly string[]
 }

@@ -77,10 +77,18 @@ export function holdfastError(code: ErrorCode, context?: ErrorContext): Holdfast
   return new classes[errorCodes[code].class](code, context)
 }
 
-/** True for an error of this library, also one made by another installed copy of it. */
-export function isHoldfastError(error: unknown, code?: ErrorCode): error is HoldfastError {
+/**
+ * True for an error of this library, with one of the codes if any are given; also for one made by
+ * another installed copy of it.
+ *
+ * @example if (isHoldfastError(error, 'LOCK_TIMEOUT', 'LOCK_BUSY')) return reply.code(503).send()
+ */
+export function isHoldfastError(
+  error: unknown,
+  ...codes: readonly ErrorCode[]
+): error is HoldfastError {
   if (typeof error !== 'object' || error === null || !(brand in error)) return false
-  return code === undefined || (error as HoldfastError).code === code
+  return codes.length === 0 || codes.includes((error as HoldfastError).code)
 }
 
 function describe(code: ErrorCode, context: ErrorContext): string {

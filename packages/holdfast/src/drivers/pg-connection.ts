@@ -24,9 +24,10 @@ export interface PgConnection {
 
 /**
  * Watches a checked-out client. The pool takes its own listener away for that time, and without
- * one a lost connection is an unhandled `error` event, which ends the process.
+ * one a lost connection is an unhandled `error` event, which ends the process. Command tags are only
+ * worth watching where COMMIT is sent by someone who does not look at them.
  */
-export function watchConnection(client: PgConnection): ConnectionWatch {
+export function watchConnection(client: PgConnection, tags = true): ConnectionWatch {
   let lost = false
   let seesTags = false
   let ending: string | undefined
@@ -38,7 +39,8 @@ export function watchConnection(client: PgConnection): ConnectionWatch {
     if (text === commitText || text === rolledBackTag) ending = text
   }
   client.on('error', onError)
-  client.connection?.on?.('commandComplete', onTag)
+  const announcer = tags ? client.connection : undefined
+  announcer?.on?.('commandComplete', onTag)
   return {
     get lost() {
       return lost
@@ -51,7 +53,7 @@ export function watchConnection(client: PgConnection): ConnectionWatch {
     },
     stop() {
       client.off('error', onError)
-      client.connection?.off?.('commandComplete', onTag)
+      announcer?.off?.('commandComplete', onTag)
     },
   }
 }

@@ -1,3 +1,5 @@
+import type { Value } from '../core/driver.ts'
+
 /**
  * The few messages of PostgreSQL's extended protocol that an opening is made of, as one buffer:
  * one write instead of seven, and no description of columns we already know.
@@ -8,13 +10,13 @@ export interface PipelinedStatement {
   /** Empty for the unnamed statement, which lives until the next Parse. */
   readonly name: string
   readonly text: string
-  readonly values: readonly (string | null)[]
+  readonly values: readonly Value[]
   /** The connection already has it under this name. */
   readonly known: boolean
 }
 
 /** Each statement parsed if need be, bound and executed, then one Sync for all. */
-export function pipelineMessage(statements: readonly PipelinedStatement[]): Buffer {
+export function pipelineMessage(...statements: readonly PipelinedStatement[]): Buffer {
   const writer = new MessageWriter()
   for (const { name, text, values, known } of statements) {
     if (!known) {
@@ -31,8 +33,13 @@ export function pipelineMessage(statements: readonly PipelinedStatement[]): Buff
   return writer.begin('S').end().bytes()
 }
 
+/** A statement without values, by the simple protocol. */
+export function simpleMessage(text: string): Buffer {
+  return new MessageWriter().begin('Q').cString(text).end().bytes()
+}
+
 class MessageWriter {
-  #buffer = Buffer.allocUnsafe(1024)
+  #buffer = Buffer.allocUnsafe(512)
   #at = 0
   #start = 0
 
@@ -73,10 +80,10 @@ class MessageWriter {
     return this
   }
 
-  value(value: string | null): this {
+  value(value: Value): this {
     if (value === null) return this.int32(-1)
     const at = this.#at
-    this.int32(0).text(value)
+    this.int32(0).text(String(value))
     this.#buffer.writeInt32BE(this.#at - at - 4, at)
     return this
   }

@@ -10,6 +10,8 @@ import {
 } from '../engines/postgres/transaction.ts'
 import { pgTransactionState, watchConnection } from './pg-connection.ts'
 import { PgOpenings } from './pg-opening.ts'
+import { simpleMessage } from './pg-wire.ts'
+import { isWireClient, sendOnWire } from './pg-wire-query.ts'
 
 /** The part of a `pg` result we read. */
 interface PgResult {
@@ -79,7 +81,7 @@ export function fromPg<Pool extends PgPool>(
     alone: {
       async query(statement) {
         const client = await pool.connect()
-        const connection = watchConnection(client)
+        const connection = watchConnection(client, false)
         try {
           return await runStatement(client, statement)
         } finally {
@@ -107,7 +109,7 @@ async function runOn<Tx, T>(
   body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
   settings: TransactionSettings,
 ): Promise<T> {
-  const connection = watchConnection(client)
+  const connection = watchConnection(client, false)
   let clean = false
   try {
     let result: T
@@ -136,10 +138,14 @@ async function runStatement(client: PgClient, statement: Statement): Promise<rea
   return rows as readonly Row[]
 }
 
+const commitMessage = simpleMessage(commitText)
+
 async function commit(client: PgClient): Promise<void> {
   let tag: string
   try {
-    tag = (await client.query(commitText)).command
+    tag = isWireClient(client)
+      ? (await sendOnWire(client, commitMessage, [])).tag
+      : (await client.query(commitText)).command
   } catch (error) {
     throw commitFailure(error)
   }

@@ -5,15 +5,13 @@ import type { LockKey } from '../core/lock-key.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { within } from '../core/within.ts'
 import { blockersFrom } from '../engines/postgres/activity.ts'
+import { heldStatement, lockHolders, locksAreReal } from '../engines/postgres/lock-holders.ts'
 import {
-  heldStatement,
   type LockAnswer,
   type LockMode,
   lockAnswer,
-  lockHolders,
   type LockRequest,
   lockStatement,
-  locksAreReal,
   type WantedLock,
 } from '../engines/postgres/locks.ts'
 import type { CallSite, HoldWatch } from './hold-watch.ts'
@@ -71,7 +69,7 @@ export class Acquisition<Tx> {
   /** The statement that `wait` would send first, for a driver that can send it with BEGIN. */
   opening(options: AcquireOptions): Statement | undefined {
     if (options.keepTransaction === true) return undefined
-    return lockStatement(this.#request(options, undefined))
+    return lockStatement({ ...this.#request(options, undefined), first: true })
   }
 
   /** Waits for the locks, at most as long as the options allow. */
@@ -80,17 +78,26 @@ export class Acquisition<Tx> {
     options: AcquireOptions,
     opened?: Promise<readonly Row[]>,
   ): Promise<LockAnswer> {
-    const request = this.#request(options, transaction.budgetMs)
-    const take = (inner: Transaction<Tx>): Promise<LockAnswer> => this.#take(inner, request, opened)
-    const keep = options.keepTransaction === true
+    const { waitMs = this.#setup.waitMs, keepTransaction: keep = false } = options
+    const attempt = waitMs === 0
+    let answer: LockAnswer
     try {
-      const answer = keep ? await transaction.nested(take) : await take(transaction)
-      if (answer.complete) return answer
+      if (opened !== undefined) {
+        // What was sent together with BEGIN is in the transaction that BEGIN opened.
+        answer = this.#judged(await opened, attempt)
+        if (!provenDrivers.has(this.#driver)) await this.#assertReal(transaction)
+      } else {
+        const request = this.#request(options, transaction.budgetMs)
+        answer = keep
+          ? await transaction.nested((inner) => this.#take(inner, request))
+          : await this.#take(transaction, request)
+      }
     } catch (error) {
       if (sqlStateOf(error) !== lockNotAvailable) throw error
       throw await this.#contention('LOCK_TIMEOUT', error, keep ? transaction : undefined)
     }
-    throw await this.#contention('LOCK_BUSY', undefined, transaction)
+    if (!answer.complete) throw await this.#contention('LOCK_BUSY', undefined, transaction)
+    return answer
   }
 
   /** Takes what is free, without waiting. */
@@ -110,32 +117,32 @@ export class Acquisition<Tx> {
       budgetMs,
       label: this.#setup.annotate ? this.#subject() : undefined,
       allowStaleSnapshot: options.allowStaleSnapshot === true,
+      first: false,
     }
   }
 
-  async #take(
-    transaction: Transaction<Tx>,
-    request: LockRequest,
-    opened?: Promise<readonly Row[]>,
-  ): Promise<LockAnswer> {
-    // What was sent together with BEGIN is in the transaction that BEGIN opened.
-    const state = opened === undefined ? transaction.state() : 'open'
+  async #take(transaction: Transaction<Tx>, request: LockRequest): Promise<LockAnswer> {
+    const state = transaction.state()
     if (state === 'none') throw this.#refusal('LOCK_OUTSIDE_TRANSACTION')
-    const [row] = await (opened ?? transaction.query(lockStatement(request)))
-    if (row === undefined) throw this.#refusal('DRIVER_HANDLE_INVALID')
-    const answer = lockAnswer(row)
-    if (answer.standby) throw this.#refusal('LOCK_ON_STANDBY')
-    if (answer.isolation === 'repeatable read' && !request.allowStaleSnapshot) {
-      throw this.#refusal('LOCK_STALE_SNAPSHOT')
-    }
-    // A lock function that returns without a grant and without an error is no lock function.
-    if (!request.attempt && !answer.complete) throw this.#refusal('ENGINE_LOCKS_ARE_STUBS')
+    const answer = this.#judged(await transaction.query(lockStatement(request)), request.attempt)
     if (answer.granted.length > 0) {
       if (state === 'unknown') await this.#assertInTransaction(transaction)
-      await this.#assertReal(transaction)
+      if (!provenDrivers.has(this.#driver)) await this.#assertReal(transaction)
     }
+    return answer
+  }
+
+  /** Reads the answer of a lock statement and throws where the lock would be worthless. */
+  #judged([row]: readonly Row[], attempt: boolean): LockAnswer {
+    if (row === undefined) throw this.#refusal('DRIVER_HANDLE_INVALID')
+    const answer = lockAnswer(row)
+    if (answer.refused === 'standby') throw this.#refusal('LOCK_ON_STANDBY')
+    if (answer.refused === 'stale') throw this.#refusal('LOCK_STALE_SNAPSHOT')
     // Trying does not wait, so it cannot close a cycle.
-    if (!request.attempt) this.#watchOrder(answer)
+    if (attempt) return answer
+    // A lock function that returns without a grant and without an error is no lock function.
+    if (!answer.complete) throw this.#refusal('ENGINE_LOCKS_ARE_STUBS')
+    this.#watchOrder(answer)
     return answer
   }
 
@@ -147,8 +154,8 @@ export class Acquisition<Tx> {
     }
   }
 
+  /** Once per driver: an engine that only pretends has no such row. */
   async #assertReal(transaction: Transaction<Tx>): Promise<void> {
-    if (provenDrivers.has(this.#driver)) return
     const [row] = await transaction.query(locksAreReal)
     if (row?.['real'] !== true) throw this.#refusal('ENGINE_LOCKS_ARE_STUBS')
     provenDrivers.add(this.#driver)
@@ -173,12 +180,14 @@ export class Acquisition<Tx> {
     caller: Transaction<Tx> | undefined,
   ): (() => void) | undefined {
     const [token] = answer.granted
-    publish(channels.lockAcquired, { names: this.#names(), pid: answer.pid })
+    if (channels.lockAcquired.hasSubscribers) {
+      publish(channels.lockAcquired, { names: this.#names(), pid: answer.pid })
+    }
     const { watch } = this.#setup
     if (watch === undefined || token === undefined) return undefined
     const state = caller === undefined ? undefined : () => caller.state()
     const hold = watch.start(
-      { pid: answer.pid, names: this.#names(), token, site, state },
+      { pid: answer.pid, locks: this.#wanted, token, site, state },
       answer.before.length > 0,
     )
     return () => watch.end(hold)

@@ -1,6 +1,7 @@
 import type { Executor, TransactionState } from '../core/driver.ts'
 import { channels, publish } from '../core/events.ts'
-import { type LockToken, stillHeld } from '../engines/postgres/locks.ts'
+import { stillHeld } from '../engines/postgres/lock-holders.ts'
+import type { LockToken, WantedLock } from '../engines/postgres/locks.ts'
 
 /** Where a lock was taken. */
 export interface CallSite {
@@ -10,7 +11,7 @@ export interface CallSite {
 /** One transaction's locks, as long as they may be held. */
 interface Hold {
   readonly pid: number
-  names: readonly string[]
+  locks: readonly WantedLock[]
   readonly token: LockToken
   readonly since: number
   /** Its stack is formatted only if the watch has something to say. */
@@ -61,7 +62,7 @@ export class HoldWatch {
   start(hold: Omit<Hold, 'level' | 'since'>, continues: boolean): Hold {
     const earlier = this.#holds.get(hold.pid)
     if (continues && earlier !== undefined) {
-      earlier.names = [...earlier.names, ...hold.names]
+      earlier.locks = [...earlier.locks, ...hold.locks]
       return earlier
     }
     const started: Hold = { ...hold, since: performance.now(), level: 0 }
@@ -117,10 +118,11 @@ export class HoldWatch {
 
   #report(hold: Hold): void {
     const heldMs = performance.now() - hold.since
+    const names = hold.locks.map(({ key }) => key.name)
     const loud = hold.level === 1
     const event: HeldLongEvent = {
       level: loud ? 'error' : 'warning',
-      names: hold.names,
+      names,
       heldMs,
       pid: hold.pid,
       takenAt: (hold.site.stack ?? '').split('\n').slice(1).join('\n'),
@@ -132,7 +134,7 @@ export class HoldWatch {
     }
     this.#holds.delete(hold.pid)
     process.emitWarning(
-      `lock ${hold.names.join(', ')} has been held for ${Math.round(heldMs)} ms; keep I/O out of the locked section`,
+      `lock ${names.join(', ')} has been held for ${Math.round(heldMs)} ms; keep I/O out of the locked section`,
       { code: 'HOLDFAST_LOCK_HELD_LONG', detail: event.takenAt },
     )
   }

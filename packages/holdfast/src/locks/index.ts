@@ -144,7 +144,13 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
             const limits = withinDeadline(guardOptions, setup.waitMs, attempt.remainingMs())
             const answer = await acquisition.wait(transaction, limits, opened)
             done = acquisition.granted(answer, site, undefined)
-            return body(transaction.native, attempt)
+            try {
+              return await body(transaction.native, attempt)
+            } catch (error) {
+              // Another attempt may follow after a pause in which nothing is held.
+              done?.()
+              throw error
+            }
           },
           { scopes, ...guardOptions },
           acquisition.opening(guardOptions),
@@ -169,8 +175,8 @@ function withinDeadline(
   return { ...options, waitMs: waitMs === 'inherit' ? remainingMs : Math.min(waitMs, remainingMs) }
 }
 
-/** Each frame costs on every call; two name the caller and who called it. */
-const siteFrames = 2
+/** Each frame costs on every call; the first is the caller's. */
+const siteFrames = 1
 
 /** Captures where a lock is taken; V8 formats the stack only if someone reads it. */
 function callSite(method: (...args: never) => unknown): CallSite {

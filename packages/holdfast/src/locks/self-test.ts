@@ -19,6 +19,7 @@ export async function selfTest<Tx>(driver: Driver<Tx>): Promise<void> {
     budgetMs: undefined,
     label: undefined,
     allowStaleSnapshot: true,
+    first: false,
   }
   const attempt = (): Promise<boolean> =>
     inTransaction(async (query) => (await query()).granted.length > 0)
@@ -31,8 +32,9 @@ export async function selfTest<Tx>(driver: Driver<Tx>): Promise<void> {
       { scopes: [] },
     )
   await inTransaction(async (query) => {
-    const { standby, granted } = await query()
-    if (standby) throw holdfastError('LOCK_ON_STANDBY', { details: { client: driver.name } })
+    const { refused, granted } = await query()
+    if (refused === 'standby')
+      throw holdfastError('LOCK_ON_STANDBY', { details: { client: driver.name } })
     const second = await inTime(attempt())
     if (granted.length === 0 || second) {
       throw holdfastError('ENGINE_LOCKS_ARE_STUBS', { details: { client: driver.name } })

@@ -1,5 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
+import type {
+  Driver,
+  Isolation,
+  Row,
+  Statement,
+  Transaction,
+  TransactionSettings,
+} from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { within } from '../core/within.ts'
 import { cancelTransaction, whichTransaction } from '../engines/postgres/transaction.ts'
@@ -65,10 +72,7 @@ export async function runTransaction<Tx, T>(
 ): Promise<T> {
   assertNotNested(driver)
   const limits = new Limits(options)
-  const policy =
-    options.retry === false
-      ? { ...retryDefaults, attempts: 1 }
-      : { ...retryDefaults, ...options.retry }
+  const policy = retryPolicy(options.retry)
   try {
     const once = (number: number): Promise<T> =>
       attemptOnce(driver, body, options, limits, number, opening)
@@ -82,6 +86,11 @@ export async function runTransaction<Tx, T>(
   }
 }
 
+function retryPolicy(retry: RunOptions['retry']): Required<RetryPolicy> {
+  if (retry === undefined) return retryDefaults
+  return retry === false ? { ...retryDefaults, attempts: 1 } : { ...retryDefaults, ...retry }
+}
+
 async function attemptOnce<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
@@ -90,24 +99,19 @@ async function attemptOnce<Tx, T>(
   number: number,
   opening: Statement | undefined,
 ): Promise<T> {
-  limits.signal?.throwIfAborted()
+  const { signal } = limits
+  signal?.throwIfAborted()
   const here: OpenTransaction = { driver, outer: current.getStore(), open: true }
-  const attempt: Attempt = {
-    attempt: number,
-    signal: limits.signal,
-    remainingMs: () => limits.remainingMs(),
-  }
-  const timeoutMs = limits.remainingMs()
-  const settings = {
+  const attempt: Attempt = { attempt: number, signal, remainingMs: () => limits.remainingMs() }
+  const settings: TransactionSettings = {
     scopes: options.scopes ?? [],
-    ...(options.isolation === undefined ? {} : { isolation: options.isolation }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    isolation: options.isolation,
+    timeoutMs: limits.remainingMs(),
     // To be cancelled, a transaction has to be known by its backend before it may wait.
-    ...(opening === undefined || limits.signal !== undefined ? {} : { opening }),
+    opening: signal === undefined ? opening : undefined,
   }
   let started = false
   let finished = false
-  const { signal } = limits
   const transact = (): Promise<T> =>
     driver.transaction(async (transaction, opened) => {
       signal?.throwIfAborted()

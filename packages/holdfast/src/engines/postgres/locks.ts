@@ -3,17 +3,19 @@ import type { LockKey } from '../../core/lock-key.ts'
 
 /**
  * One statement takes any number of advisory locks. Everything else it does rides along in the
- * same round trip. PostgreSQL evaluates the arguments of a function from left to right, so their
- * order is the order of events (pinned by the server-behaviour suite):
+ * same round trip. PostgreSQL evaluates the branches of CASE in order and the arguments of a
+ * function from left to right, so their order is the order of events (pinned by the
+ * server-behaviour suite):
  *
- *   1. note isolation level, recovery state and the transaction-local marker `holdfast.held`
- *   2. save lock_timeout as the string the server gave, set ours
- *   3. take the locks, sorted; not at all where they would be worthless
- *   4. restore lock_timeout, show the name in pg_stat_activity
+ *   1. note what was held before
+ *   2. refuse where the lock would be worthless: REPEATABLE READ, a standby
+ *   3. try the lock, which does not overtake those who wait; if it is taken, save lock_timeout as
+ *      the string the server gave, set ours, wait, restore
+ *   4. add the lock to the marker `holdfast.held`, show its name in pg_stat_activity
  *
  * The marker, the timeout and application_name are transaction-local and undone by ROLLBACK TO
  * SAVEPOINT exactly as the locks are, so the marker is an honest record of what is held. The answer
- * is one text column: a client spends more time on columns than on characters.
+ * is one text column, `before|result[|busy]`: columns cost more than characters.
  */
 
 export type LockMode = 'exclusive' | 'shared'
@@ -35,6 +37,8 @@ export interface LockRequest {
   /** Shown in pg_stat_activity while the transaction lasts. */
   readonly label: string | undefined
   readonly allowStaleSnapshot: boolean
+  /** The transaction begins with this statement, so nothing was held or named before. */
+  readonly first: boolean
 }
 
 /** One granted lock: its mode, the lock space (1 bigint, 2 pair) and its number there. */
@@ -46,8 +50,8 @@ export interface LockToken {
 
 /** What the statement answers. */
 export interface LockAnswer {
-  readonly isolation: string
-  readonly standby: boolean
+  /** Why the lock was not even tried. */
+  readonly refused: 'stale' | 'standby' | undefined
   /** What this transaction held before, oldest first. */
   readonly before: readonly LockToken[]
   /** Rows were locked through Holdfast before this. */
@@ -62,10 +66,8 @@ export interface LockAnswer {
 /** Separates the caller's application_name from the lock's name. */
 export const labelMark = ' hf:'
 
-const marker = "pg_catalog.current_setting('holdfast.held', true)"
-const fresh = "pg_catalog.current_setting('transaction_isolation') <> 'repeatable read'"
-const primary = 'NOT pg_catalog.pg_is_in_recovery()'
-
+/** What this transaction holds, as the lock statement wrote it down. */
+export const marker = "pg_catalog.current_setting('holdfast.held', true)"
 /** Values as text, in the order of their placeholders; every placeholder carries its cast. */
 function placeholder(number: number, type: 'text' | 'int4' | 'int8' | 'jsonb'): string {
   return type === 'text' ? `$${number}::text` : `$${number}::text::${type}`
@@ -77,16 +79,31 @@ const silently = (call: string): string => `CASE WHEN ${call} IS NULL THEN '' EN
 /** What `lockStatement` returns. */
 const columns = ['answer', 'pid'] as const
 
-/** Texts by name. There are a few dozen at most, and building one costs more than sending it. */
-const texts = new Map<string, string>()
+interface NamedText {
+  readonly name: string
+  readonly text: string
+}
 
-function cached(name: string, build: () => string): string {
-  let text = texts.get(name)
-  if (text === undefined) {
-    text = build()
-    texts.set(name, text)
-  }
-  return text
+/**
+ * One text per combination of options, a few dozen at most: building one costs more than sending
+ * it. The options as bits are the key.
+ */
+const texts: NamedText[] = []
+
+function named(request: LockRequest, kind: 'one' | 'many', mode: LockMode): NamedText {
+  const bits =
+    (kind === 'one' ? 1 : 0) |
+    (mode === 'shared' ? 2 : 0) |
+    (request.attempt ? 4 : 0) |
+    (isLimited(request) ? 8 : 0) |
+    (request.budgetMs === undefined ? 0 : 16) |
+    (request.label === undefined ? 0 : 32) |
+    (request.allowStaleSnapshot ? 64 : 0) |
+    (request.first ? 128 : 0)
+  return (texts[bits] ??= {
+    name: `lock_${bits}`,
+    text: kind === 'one' ? oneLockText(request, mode) : manyLocksText(request),
+  })
 }
 
 /** The statement that takes the locks of a request. */
@@ -98,40 +115,57 @@ export function lockStatement(request: LockRequest): Statement {
 }
 
 function oneLock(request: LockRequest, id: bigint, mode: LockMode): Statement {
-  const name = `${request.attempt ? 'try' : ''}lock_${mode}_${flags(request)}`
   const values = [String(id), `${tokenLetter(mode)}${id},`, ...limitValues(request)]
   if (request.label !== undefined) values.push(labelMark + request.label)
-  return { text: cached(name, () => oneLockText(request, mode)), values, name, columns }
+  return { ...named(request, 'one', mode), values, columns }
 }
 
 function oneLockText(request: LockRequest, mode: LockMode): string {
-  const call = lockCall(request.attempt, mode, placeholder(1, 'int8'))
-  const token = `CASE WHEN ${allowed(request)} THEN CASE WHEN ${call} THEN ${placeholder(2, 'text')} ELSE '' END ELSE '' END`
-  const limited = request.limitMs !== undefined
+  const key = placeholder(1, 'int8')
+  const token = placeholder(2, 'text')
   const set = (setting: string, value: string): string =>
-    silently(`pg_catalog.set_config('${setting}', ${value}, true)`)
-  const events = [
-    "pg_catalog.current_setting('transaction_isolation')",
-    'pg_catalog.pg_is_in_recovery()',
-    `coalesce(${marker}, '')`,
+    `WHEN pg_catalog.set_config('${setting}', ${value}, true) IS NULL THEN ''`
+  const limited = isLimited(request)
+  const waiting = [
     ...(limited
       ? [
           set('holdfast.saved', "pg_catalog.current_setting('lock_timeout')"),
           set('lock_timeout', limitText(request, 3, undefined)),
         ]
       : []),
-    `pg_catalog.set_config('holdfast.held', coalesce(nullif(${marker}, ''), ',') || ${token}, true)`,
+    // A lock function that returns NULL has locked nothing.
+    `WHEN ${lockCall('', mode, key)} IS NULL THEN ''`,
     ...(limited ? [set('lock_timeout', "pg_catalog.current_setting('holdfast.saved')")] : []),
-    ...labelEvents(request, 3),
   ]
+  const held = request.first ? "','" : `coalesce(nullif(${marker}, ''), ',')`
+  const result = `CASE ${refusals(request).join(' ')}
+    ELSE pg_catalog.set_config('holdfast.held', ${held} || CASE
+      WHEN ${lockCall('try_', mode, key)} THEN ${token}
+      ${request.attempt ? "ELSE ''" : `${waiting.join('\n      ')}\n      ELSE ${token}`} END, true) END`
+  const before = request.first ? "''" : `coalesce(${marker}, '')`
+  const events = [before, result, ...labelEvents(request, 3)]
   return `SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid() AS pid`
+}
+
+/** Where a lock would be worthless it is not taken. */
+function refusals(request: LockRequest): readonly string[] {
+  const standby = "WHEN pg_catalog.pg_is_in_recovery() THEN 'standby'"
+  const stale =
+    "WHEN pg_catalog.current_setting('transaction_isolation') = 'repeatable read' THEN 'stale'"
+  return request.allowStaleSnapshot ? [standby] : [standby, stale]
 }
 
 const tokenLetter = (mode: LockMode): string => (mode === 'shared' ? 's' : 'x')
 
+/** What does not wait needs no limit. */
+function isLimited({ limitMs, attempt }: LockRequest): boolean {
+  return limitMs !== undefined && !attempt
+}
+
 /** Limit and budget, as bound by `limitText`. */
-function limitValues({ limitMs, budgetMs }: LockRequest): string[] {
-  if (limitMs === undefined) return []
+function limitValues(request: LockRequest): string[] {
+  if (!isLimited(request)) return []
+  const { limitMs, budgetMs } = request
   return budgetMs === undefined ? [String(limitMs)] : [String(limitMs), String(budgetMs)]
 }
 
@@ -153,31 +187,25 @@ function limitText(request: LockRequest, first: number, began: string | undefine
 /** 63 bytes in all: the caller's own name is shortened so that the lock's is always seen. */
 function labelEvents(request: LockRequest, firstLimit: number): string[] {
   if (request.label === undefined) return []
-  const application = `pg_catalog.left(pg_catalog.split_part(pg_catalog.current_setting('application_name'), '${labelMark}', 1), 24)`
+  const current = "pg_catalog.current_setting('application_name')"
+  const own = request.first ? current : `pg_catalog.split_part(${current}, '${labelMark}', 1)`
   const label = placeholder(firstLimit + limitValues(request).length, 'text')
-  return [silently(`pg_catalog.set_config('application_name', ${application} || ${label}, true)`)]
+  return [
+    silently(
+      `pg_catalog.set_config('application_name', pg_catalog.left(${own}, 24) || ${label}, true)`,
+    ),
+  ]
 }
 
-function allowed(request: LockRequest): string {
-  return request.allowStaleSnapshot ? primary : `${fresh} AND ${primary}`
-}
-
-function flags(request: LockRequest): string {
-  const limit = request.limitMs === undefined ? '' : request.budgetMs === undefined ? 'l' : 'b'
-  return `${limit}${request.label === undefined ? '' : 'n'}${request.allowStaleSnapshot ? 's' : ''}`
-}
-
-/** The lock functions return void (or a boolean when trying); no client has to decode void. */
-function lockCall(attempt: boolean, mode: LockMode, args: string): string {
-  const name = `pg_${attempt ? 'try_' : ''}advisory_xact_lock${mode === 'shared' ? '_shared' : ''}`
-  return `(pg_catalog.${name}(${args})${attempt ? '' : ' IS NOT NULL'})`
+function lockCall(prefix: '' | 'try_', mode: LockMode, args: string): string {
+  return `pg_catalog.pg_${prefix}advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(${args})`
 }
 
 /**
  * Keys as rows, duplicates merged to their strongest mode. `pair` keys live in a lock space of
  * their own; within a space the order is that of the number PostgreSQL locks, never of the name.
  */
-const wantedRows = (json: string): string => `
+export const wantedRows = (json: string): string => `
   SELECT space, id, high, low, pg_catalog.bool_or(exclusive) AS exclusive,
          CASE WHEN space = 1 THEN id::text ELSE high::text || '/' || low::text END AS number
   FROM (
@@ -194,24 +222,25 @@ const wantedRows = (json: string): string => `
   GROUP BY space, id, high, low`
 
 function manyLocks(request: LockRequest): Statement {
-  const name = `${request.attempt ? 'try' : ''}locks_${flags(request)}`
   const values = [keysJson(request.wanted), ...limitValues(request)]
   if (request.label !== undefined) values.push(labelMark + request.label)
-  return { text: cached(name, () => manyLocksText(request)), values, name, columns }
+  return { ...named(request, 'many', 'exclusive'), values, columns }
 }
 
 function manyLocksText(request: LockRequest): string {
+  // The lock functions return void, which no client decodes; trying returns a boolean.
+  const [prefix, granted] = request.attempt
+    ? (['try_', ''] as const)
+    : (['', ' IS NOT NULL'] as const)
   const call = (mode: LockMode): string =>
-    `CASE WHEN space = 1 THEN ${lockCall(request.attempt, mode, 'id')} ELSE ${lockCall(request.attempt, mode, 'high, low')} END`
-  const limited = request.limitMs !== undefined
+    `CASE WHEN space = 1 THEN ${lockCall(prefix, mode, 'id')}${granted} ELSE ${lockCall(prefix, mode, 'high, low')}${granted} END`
+  const limited = isLimited(request)
   const limit = limited
     ? `pg_catalog.set_config('lock_timeout', ${limitText(request, 2, 'began')}, true) AS limited,`
     : ''
   const events = [
-    'start.isolation',
-    'start.standby',
     'start.held_before',
-    `pg_catalog.set_config('holdfast.held', coalesce(nullif(start.held_before, ''), ',') || summary.tokens, true)`,
+    `coalesce(start.refused, pg_catalog.set_config('holdfast.held', coalesce(nullif(start.held_before, ''), ',') || summary.tokens, true))`,
     'summary.busy',
     ...(limited ? [silently("pg_catalog.set_config('lock_timeout', start.saved, true)")] : []),
     ...labelEvents(request, 2),
@@ -219,16 +248,15 @@ function manyLocksText(request: LockRequest): string {
   return `
 WITH wanted AS MATERIALIZED (${wantedRows(placeholder(1, 'jsonb'))}
 ), start AS MATERIALIZED (
-  SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
-         pg_catalog.pg_is_in_recovery() AS standby,
+  SELECT CASE ${refusals(request).join(' ')} END AS refused,
          coalesce(${marker}, '') AS held_before,
          pg_catalog.current_setting('lock_timeout') AS saved,
          pg_catalog.clock_timestamp() AS began
 ), taken AS MATERIALIZED (
   SELECT ${limit}
-         CASE WHEN ${allowed(request)} THEN
-           CASE WHEN exclusive THEN ${call('exclusive')} ELSE ${call('shared')} END
-         ELSE false END AS granted,
+         CASE WHEN refused IS NOT NULL THEN false
+              WHEN exclusive THEN ${call('exclusive')}
+              ELSE ${call('shared')} END AS granted,
          CASE WHEN exclusive THEN 'x' ELSE 's' END || number || ',' AS token
   FROM (SELECT * FROM start CROSS JOIN wanted ORDER BY space, id) AS ordered
 ), summary AS MATERIALIZED (
@@ -240,7 +268,8 @@ SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_
 FROM start CROSS JOIN summary`
 }
 
-function keysJson(wanted: readonly WantedLock[]): string {
+/** The one parameter that carries the keys. */
+export function keysJson(wanted: readonly WantedLock[]): string {
   return JSON.stringify(
     wanted.map(({ key: { lock }, mode }) => ({
       ...(lock.kind === 'bigint' ? { id: String(lock.id) } : {}),
@@ -254,13 +283,11 @@ function keysJson(wanted: readonly WantedLock[]): string {
 
 /** Reads the answer of `lockStatement`. */
 export function lockAnswer(row: Readonly<Record<string, unknown>>): LockAnswer {
-  const [isolation = '', standby, before = '', held = '', busy = ''] = String(row['answer']).split(
-    '|',
-  )
-  const granted = parseTokens(held.slice(Math.max(1, before.length)))
+  const [before = '', result = '', busy = ''] = String(row['answer']).split('|')
+  const refused = result === 'stale' || result === 'standby' ? result : undefined
+  const granted = refused === undefined ? parseTokens(result.slice(Math.max(1, before.length))) : []
   return {
-    isolation,
-    standby: standby === 't',
+    refused,
     before: parseTokens(before),
     rowsBefore: before.includes(`,${rowsToken},`),
     granted,
@@ -285,54 +312,4 @@ function parseToken(token: string): LockToken {
   const [high, low] = token.slice(1).split('/')
   if (low === undefined) return { mode, space: 1, id: BigInt(high as string) }
   return { mode, space: 2, id: (BigInt(high as string) << 32n) | BigInt.asUintN(32, BigInt(low)) }
-}
-
-/** Whether this transaction holds the key, by the transaction-local marker. */
-export function heldStatement(key: LockKey, mode: LockMode): Statement {
-  const has = (letter: string): string =>
-    `pg_catalog.strpos(coalesce(${marker}, ''), ',${letter}' || number || ',') > 0`
-  const test = mode === 'shared' ? `${has('x')} OR ${has('s')}` : has('x')
-  return {
-    text: `SELECT ${test} AS held FROM (${wantedRows(placeholder(1, 'jsonb'))}) AS wanted`,
-    values: [keysJson([{ key, mode: 'exclusive' }])],
-  }
-}
-
-/** Whether any advisory lock of this backend is really in the lock table. */
-export const locksAreReal: Statement = {
-  text: `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks
-    WHERE locktype = 'advisory' AND granted AND pid = pg_catalog.pg_backend_pid()) AS real`,
-  values: [],
-}
-
-const lockTableRow = `l.locktype = 'advisory' AND l.granted
-  AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-  AND l.objsubid = wanted.space
-  AND ((l.classid::int8 << 32) | l.objid::int8) = wanted.id`
-
-/** Who holds these keys now, other than this backend. */
-export function lockHolders(wanted: readonly WantedLock[]): Statement {
-  return {
-    text: `
-SELECT DISTINCT a.pid, a.application_name, coalesce(a.state, '') AS state, coalesce(a.query, '') AS query,
-       coalesce(extract(epoch FROM pg_catalog.clock_timestamp() - a.xact_start) * 1000, 0)::int8::text AS age_ms
-FROM (${wantedRows(placeholder(1, 'jsonb'))}) AS wanted
-JOIN pg_catalog.pg_locks AS l ON ${lockTableRow}
-JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
-WHERE l.pid <> pg_catalog.pg_backend_pid()`,
-    values: [keysJson(wanted)],
-  }
-}
-
-/** Which of these backends still hold these locks; for transactions that end out of our sight. */
-export function stillHeld(
-  holds: readonly { readonly pid: number; readonly space: number; readonly id: bigint }[],
-): Statement {
-  return {
-    text: `
-SELECT DISTINCT l.pid
-FROM pg_catalog.jsonb_to_recordset(${placeholder(1, 'jsonb')}) AS wanted(pid int4, space int2, id int8)
-JOIN pg_catalog.pg_locks AS l ON l.pid = wanted.pid AND ${lockTableRow}`,
-    values: [JSON.stringify(holds.map((hold) => ({ ...hold, id: String(hold.id) })))],
-  }
 }

@@ -122,6 +122,28 @@ describe('held too long', () => {
     expect(events.filter((e) => e.names[0] === 'held:caller' && e.level === 'error')).toEqual([])
   })
 
+  test('what a failed attempt held is not counted while the next one is waited for', async () => {
+    const events = eventsOn<HeldLongEvent>('holdfast:lock.held-long')
+    const watched = fixture.create({ locks: { watch } })
+    const again = watched.guard(
+      lockKey('held', 'retried'),
+      async (tx, { attempt }) => {
+        if (attempt === 1) await tx.query("DO $$ BEGIN RAISE SQLSTATE '40001'; END $$")
+      },
+      // Long enough for both events, if the first attempt were still believed to hold the lock.
+      { retry: { baseMs: 2_000, capMs: 2_000 }, onRetry: () => second.resolve() },
+    )
+    const second = deferred()
+    await second.promise
+    const probe = await callerTransaction(fixture)
+    await watched.locks.acquire(probe, lockKey('held', 'meanwhile'))
+    await waitUntil('the probe', () =>
+      events.some((e) => e.level === 'error' && e.names[0] === 'held:meanwhile') ? true : undefined,
+    )
+    await again
+    expect(events.filter(({ names }) => names[0] === 'held:retried')).toEqual([])
+  })
+
   test('can be switched off', async () => {
     const events = eventsOn<HeldLongEvent>('holdfast:lock.held-long')
     const off = fixture.create({ locks: { watch: false } })

@@ -26,11 +26,21 @@ type Moment = 'before, noticed' | 'before, unnoticed' | 'during' | 'after, unack
 /** Called with the place of each statement in the guard before it is sent. */
 type BeforeSending = (step: Step) => Promise<void>
 
-function stepOf(text: string | undefined): Step | undefined {
-  // A query object of ours, which writes to the connection itself.
-  if (text === undefined || text.includes('pg_advisory_xact_lock')) return 'lock'
+function stepOf(text: string): Step | undefined {
+  if (text.includes('pg_advisory_xact_lock')) return 'lock'
   if (text.startsWith('INSERT')) return text.includes('$1, 1') ? 'insert 1' : 'insert 2'
   return text === 'BEGIN' || text === 'COMMIT' ? text : undefined
+}
+
+/** A query object of ours writes to the connection itself; asked to, it shows what it would send. */
+function textOf(query: string | { text: string } | { submit(to: object): void }): string {
+  if (typeof query === 'string') return query
+  if ('text' in query) return query.text
+  let text = ''
+  const stream = { write: (bytes: Buffer) => void (text = bytes.toString()) }
+  query.submit({ stream })
+  if (text.startsWith('Q')) return text.slice(5, -1)
+  return 'pg_advisory_xact_lock'
 }
 
 /** The real client, stopping before each statement; the pool makes its clients from this class. */
@@ -38,8 +48,8 @@ function steppingClient(beforeSending: BeforeSending): typeof pg.Client {
   return class extends pg.Client {
     // oxlint-disable-next-line typescript/no-explicit-any -- pg's own overloads
     override query(...args: any[]): any {
-      const [query] = args as [string | { text?: string }]
-      const step = stepOf(typeof query === 'string' ? query : query.text)
+      const [query] = args as [string | { text: string } | { submit(to: object): void }]
+      const step = stepOf(textOf(query))
       const send = super.query.bind(this) as (...all: unknown[]) => Promise<unknown>
       return step === undefined ? send(...args) : beforeSending(step).then(() => send(...args))
     }
