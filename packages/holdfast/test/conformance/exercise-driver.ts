@@ -1,0 +1,38 @@
+import { describe } from 'vitest'
+import { errorShapes } from './suite/error-shapes.ts'
+import { exclusion } from './suite/exclusion.ts'
+import type { Harness } from './suite/harness.ts'
+import { lostConnections } from './suite/lost-connections.ts'
+import { refusals } from './suite/refusals.ts'
+import { roundTrips } from './suite/round-trips.ts'
+import { type Setting, setting } from './suite/setting.ts'
+import { statements } from './suite/statements.ts'
+import { transactions } from './suite/transactions.ts'
+import { waiting } from './suite/waiting.ts'
+
+/**
+ * The conformance suite: what a client must do, and what it may not do, to carry Holdfast. It is
+ * the real definition of `Driver`; a file per client builds the harness and adds what only that
+ * client has.
+ */
+export function exerciseDriver<Tx, H extends Harness<Tx>>(
+  name: string,
+  open: (url: string) => Promise<H & Harness<Tx>>,
+  lookAlikes: readonly string[],
+): Setting<Tx, H> {
+  const at = setting<Tx, H>(open)
+  const parts: Record<string, () => void> = {
+    statements: () => statements(at),
+    transactions: () => transactions(at),
+    refusals: () => refusals(at, lookAlikes),
+    exclusion: () => exclusion(at),
+    waiting: () => waiting(at),
+    'round trips': () => roundTrips(at, name),
+    'error shapes': () => errorShapes(at),
+    'lost connections': () => lostConnections(at),
+  }
+  describe.each(Object.entries(parts))(`${name}: %s`, (_, tests) => {
+    tests()
+  })
+  return at
+}

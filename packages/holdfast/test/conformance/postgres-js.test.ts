@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import postgres from 'postgres'
+import { describe, expect, test } from 'vitest'
+import { lockKey } from '../../src/core/lock-key.ts'
+import { fromPostgresJs } from '../../src/drivers/postgres-js.ts'
+import { createLocks } from '../../src/locks/index.ts'
+import { exerciseDriver } from './exercise-driver.ts'
+import type { Harness } from './suite/harness.ts'
+
+type Tx = postgres.TransactionSql
+
+async function open(url: string): Promise<Harness<Tx>> {
+  const sql = postgres(url, { max: 6, onnotice: () => undefined })
+  return {
+    driver: fromPostgresJs(sql),
+    facts: {
+      silentRollback: false,
+      openState: 'unknown',
+      killedState: undefined,
+      roundTrips: { guard: 3, acquire: 3 },
+    },
+    sqlStateAt: (error: { code: string }) => error.code,
+    driverOn: (tx) => fromPostgresJs(tx),
+    run: async (handle, text) => [...(await handle.unsafe(text))],
+    own: async <T>(body: (tx: Tx) => Promise<T>, isolation?: string) => {
+      const mode = isolation === undefined ? '' : `isolation level ${isolation}`
+      return (await sql.begin(mode, async (tx) => ({ result: await body(tx) }))).result
+    },
+    savepoint: async (tx, body) => await tx.savepoint(body),
+    lookAlikes: {
+      'the root sql': async (use) => await use(sql as unknown as Tx),
+      'a reserved connection': async (use) => {
+        const reserved = await sql.reserve()
+        try {
+          await use(reserved as unknown as Tx)
+        } finally {
+          reserved.release()
+        }
+      },
+    },
+    // Without a limit it waits for ever, once a connection was lost under a statement.
+    end: async () => await sql.end({ timeout: 0 }),
+  }
+}
+
+const at = exerciseDriver('postgres.js', open, ['the root sql', 'a reserved connection'])
+
+/** Loses the connection of an idle transaction, and then only returns from its body. */
+const loseConnection = `
+  import postgres from 'postgres'
+  const closed = Promise.withResolvers()
+  const sql = postgres(process.argv[1], { max: 1, onclose: () => closed.resolve() })
+  const killer = postgres(process.argv[1], { max: 1 })
+  await sql.begin(async (tx) => {
+    const [{ pid }] = await tx\`SELECT pg_backend_pid() AS pid\`
+    await killer\`SELECT pg_terminate_backend(\${pid})\`
+    await closed.promise
+  }).catch(() => undefined)
+  setTimeout(() => process.exit(0), 1_000)`
+
+describe('only postgres.js', () => {
+  const key = lockKey('postgres.js', 1)
+
+  test('a renaming transform does not get in the way', async () => {
+    const sql = postgres(at.url, { max: 2, transform: postgres.camel })
+    const locks = createLocks(fromPostgresJs(sql), { watch: false })
+    await locks.guard(key, async (tx) => {
+      await locks.assertHeld(tx, key)
+      // Control: it does rename the columns of raw results.
+      expect([...(await tx.unsafe('SELECT 1 AS snake_case'))]).toEqual([{ snakeCase: 1 }])
+    })
+    await sql.end()
+    expect.assertions(1)
+  })
+
+  test.each([
+    ['where it may', {}, {}, true],
+    ['not with prepare: false', { prepare: false }, {}, false],
+    ['not if told so', {}, { prepare: 'never' }, false],
+  ] as const)('prepares its statements %s', async (_, client, options, prepared) => {
+    const sql = postgres(at.url, { max: 1, ...client })
+    const locks = createLocks(fromPostgresJs(sql, options), { watch: false })
+    for (let round = 0; round < 3; round += 1) await locks.guard(key, async () => undefined)
+    const rows = await sql.unsafe(
+      "SELECT FROM pg_prepared_statements WHERE statement LIKE '%pg_advisory_xact_lock%'",
+    )
+    expect(rows.length > 0).toBe(prepared)
+    await sql.end()
+  })
+
+  test('a handle of ours refuses after its end, instead of using the connection', async () => {
+    const kept = await at.harness.driver.transaction(
+      async ({ native }) => await Promise.resolve({ native }),
+      { scopes: [] },
+    )
+    const refusal = expect.objectContaining({ code: 'DRIVER_HANDLE_INVALID' })
+    expect(() => kept.native`SELECT 1`).toThrow(refusal)
+    expect(() => kept.native.unsafe('SELECT 1')).toThrow(refusal)
+    await expect(kept.native.savepoint(async () => await Promise.resolve())).rejects.toThrow(
+      refusal,
+    )
+  })
+
+  test('a handle of ours is as good as any: queries, fragments, savepoints, arrays', async () => {
+    await at.harness.driver.transaction(
+      async ({ native: tx }) => {
+        const column = tx`balance`
+        const [row] = await tx`SELECT ${column} FROM (SELECT 7 AS balance) AS ${tx('named')}`
+        expect(row?.['balance']).toBe(7)
+        expect(await tx`SELECT ${tx.json({ a: 1 })}::jsonb AS json`).toMatchObject([
+          { json: { a: 1 } },
+        ])
+        const pair = await tx.savepoint('pair', (inner) => [
+          inner`SELECT 1 AS a`,
+          inner`SELECT 2 AS a`,
+        ])
+        expect(pair.map(([only]) => only?.['a'])).toEqual([1, 2])
+      },
+      { scopes: [] },
+    )
+    expect.assertions(3)
+  })
+
+  test('control: without our shield a lost connection ends the process', async () => {
+    const args = ['--input-type=module', '--eval', loseConnection, at.url]
+    const child = spawn(process.execPath, args, { cwd: import.meta.dirname })
+    const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+    expect(said).toContain("Cannot read properties of null (reading 'write')")
+    expect(status).toBe(1)
+  })
+})

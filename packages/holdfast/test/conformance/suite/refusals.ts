@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { lockKey } from '../../../src/core/lock-key.ts'
+import { rejection, type Setting } from './setting.ts'
+
+/** A lock where it would be worthless is refused, never granted in appearance. */
+export function refusals<Tx>(at: Setting<Tx>, lookAlikes: readonly string[]): void {
+  const takeBare = async (handle: Tx): Promise<void> => {
+    await at.harness.run(handle, 'SELECT pg_advisory_xact_lock(4711) IS NOT NULL AS taken')
+  }
+  const isFree = async (): Promise<boolean> => {
+    const { rows } = await at.observer.query<{ free: boolean }>(
+      'SELECT pg_try_advisory_xact_lock(4711) AS free',
+    )
+    return rows[0]?.free === true
+  }
+
+  test('the suite knows every look-alike of this client', () => {
+    expect(Object.keys(at.harness.lookAlikes)).toEqual(lookAlikes)
+  })
+
+  describe.each(lookAlikes)('%s', (name) => {
+    const withHandle = async (use: (handle: Tx) => Promise<void>): Promise<void> =>
+      await at.harness.lookAlikes[name]?.(use)
+
+    test('is refused', async () => {
+      await withHandle(async (handle) => {
+        expect(at.harness.driver.join(handle).state()).toBe('none')
+        const key = lockKey('look-alike', name)
+        for (const call of [at.locks.acquire(handle, key), at.locks.tryAcquire(handle, key)]) {
+          expect((await rejection(call)).code).toBe('LOCK_OUTSIDE_TRANSACTION')
+        }
+      })
+      expect.assertions(3)
+    })
+
+    test('control: a lock taken on it by hand protects nothing', async () => {
+      await withHandle(async (handle) => {
+        await takeBare(handle)
+        expect(await isFree()).toBe(true)
+      })
+      expect.assertions(1)
+    })
+  })
+
+  test('control: the same lock in a transaction is held', async () => {
+    await at.harness.own(async (tx) => {
+      await takeBare(tx)
+      expect(await isFree()).toBe(false)
+    })
+    expect.assertions(1)
+  })
+
+  test('an open transaction is recognised, nested ones included', async () => {
+    const { driver, own, savepoint, facts } = at.harness
+    const key = lockKey('recognised', 1)
+    await own(async (tx) => {
+      expect(driver.join(tx).state()).toBe(facts.openState)
+      await savepoint(tx, async (inner) => {
+        expect(driver.join(inner).state()).toBe(facts.openState)
+        await at.locks.acquire(inner, key)
+      })
+      await at.locks.assertHeld(tx, key)
+    })
+    await driver.transaction(
+      async (transaction) => {
+        expect(transaction.state()).toBe('open')
+        await transaction.nested(async (inner) => {
+          expect(inner.state()).toBe('open')
+        })
+      },
+      { scopes: [] },
+    )
+    expect.assertions(4)
+  })
+
+  test.each([
+    [
+      "the caller's",
+      async (keep: (tx: Tx) => void) => await at.harness.own(async (tx) => keep(tx)),
+    ],
+    [
+      'ours',
+      async (keep: (tx: Tx) => void) =>
+        await at.harness.driver.transaction(async ({ native }) => keep(native), { scopes: [] }),
+    ],
+  ])('a handle kept after the end of a transaction, %s, takes no lock', async (_, run) => {
+    let kept: Tx | undefined
+    await run((tx) => {
+      kept = tx
+    })
+    expect(await rejection(at.locks.acquire(kept as Tx, lockKey('stale', 1)))).toBeDefined()
+  })
+
+  test.each([null, undefined, 0, '', 'handle', {}, [], () => undefined])(
+    'what is no handle at all is refused: %o',
+    (handle) => {
+      expect(() => at.harness.driver.join(handle as Tx)).toThrow(
+        expect.objectContaining({ code: 'DRIVER_HANDLE_INVALID' }),
+      )
+    },
+  )
+
+  test('at REPEATABLE READ', async () => {
+    await at.harness.own(async (tx) => {
+      const error = await rejection(at.locks.acquire(tx, lockKey('stale-snapshot', 1)))
+      expect(error.code).toBe('LOCK_STALE_SNAPSHOT')
+    }, 'repeatable read')
+    const guard = at.locks.guard(lockKey('stale-snapshot', 1), async () => undefined, {
+      isolation: 'repeatable read',
+    })
+    expect((await rejection(guard)).code).toBe('LOCK_STALE_SNAPSHOT')
+    expect.assertions(2)
+  })
+}

@@ -1,0 +1,41 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { lockKey } from '../../../src/core/lock-key.ts'
+import { createLocks } from '../../../src/locks/index.ts'
+import { breakableWire } from './breakable-wire.ts'
+import { documentedClient, installedVersion } from './documented.ts'
+import type { Setting } from './setting.ts'
+
+/** What docs/drivers.md says of a client: its version, and the cost of a lock, counted on the wire. */
+export function roundTrips<Tx>(at: Setting<Tx>, name: string): void {
+  test('docs/drivers.md names the version that is tested', () => {
+    const { driver } = at.harness
+    const installed = installedVersion(driver.name === 'prisma' ? '@prisma/client' : driver.name)
+    expect(`${installed}.`.startsWith(`${documentedClient(name).version}.`)).toBe(true)
+  })
+
+  test('of a guard, and of an acquisition', async () => {
+    const wire = await breakableWire(at.url)
+    onTestFinished(async () => await wire.close())
+    const harness = await at.another(wire.url)
+    const locks = createLocks(harness.driver, { watch: false })
+    const key = lockKey('counted', 1)
+    const guard = async (): Promise<void> => await locks.guard(key, async () => undefined)
+    const acquire = async (): Promise<number> =>
+      await harness.own(async (tx) => {
+        await harness.run(tx, 'SELECT 1 AS one')
+        const before = wire.roundTrips()
+        await locks.acquire(tx, key)
+        return wire.roundTrips() - before
+      })
+    // The first ones prove the server's locks and prepare statements.
+    for (let round = 0; round < 3; round += 1) {
+      await guard()
+      await acquire()
+    }
+    const before = wire.roundTrips()
+    await guard()
+    const counted = { guard: wire.roundTrips() - before, acquire: await acquire() }
+    expect(counted).toEqual(harness.facts.roundTrips)
+    expect(documentedClient(name).roundTrips).toBe(`${counted.guard}, ${counted.acquire}`)
+  })
+}

@@ -1,0 +1,138 @@
+import 'reflect-metadata'
+import type { EventEmitter } from 'node:events'
+import {
+  DataSource,
+  type EntityManager,
+  type EntitySubscriberInterface,
+  EventSubscriber,
+  type QueryRunner,
+} from 'typeorm'
+import { describe, expect, test } from 'vitest'
+import type { Isolation } from '../../src/core/driver.ts'
+import { lockKey } from '../../src/core/lock-key.ts'
+import { fromTypeOrm } from '../../src/drivers/typeorm.ts'
+import { exerciseDriver } from './exercise-driver.ts'
+import type { Harness } from './suite/harness.ts'
+import { pidOf, portOf, rejection, terminate, watchSockets } from './suite/setting.ts'
+
+/** What the common suite needs, and the client itself for what only TypeORM has. */
+interface TypeOrmHarness extends Harness<EntityManager> {
+  readonly dataSource: DataSource
+}
+
+async function open(url: string): Promise<TypeOrmHarness> {
+  const dataSource = new DataSource({ type: 'postgres', url, poolSize: 6, logging: false })
+  await dataSource.initialize()
+  return {
+    dataSource,
+    driver: fromTypeOrm(dataSource),
+    facts: {
+      silentRollback: true,
+      openState: 'open',
+      killedState: '57P01',
+      roundTrips: { guard: 3, acquire: 1 },
+    },
+    sqlStateAt: (error: { driverError: { code: string } }) => error.driverError.code,
+    driverOn: (tx) => fromTypeOrm(tx),
+    run: async (handle, text) => await handle.query(text),
+    own: async <T>(body: (tx: EntityManager) => Promise<T>, isolation?: Isolation) =>
+      isolation === undefined
+        ? await dataSource.transaction(body)
+        : await dataSource.transaction(isolation.toUpperCase() as Uppercase<Isolation>, body),
+    savepoint: async (tx, body) => await tx.transaction(body),
+    lookAlikes: {
+      'the manager of the data source': async (use) => await use(dataSource.manager),
+      'the data source': async (use) => await use(dataSource as unknown as EntityManager),
+      'the manager of a query runner without a transaction': async (use) => {
+        const runner = dataSource.createQueryRunner()
+        try {
+          await runner.connect()
+          await use(runner.manager)
+        } finally {
+          await runner.release()
+        }
+      },
+      'the manager of a query runner that has not connected': async (use) => {
+        const runner = dataSource.createQueryRunner()
+        try {
+          await use(runner.manager)
+        } finally {
+          await runner.release()
+        }
+      },
+    },
+    end: async () => await dataSource.destroy(),
+  }
+}
+
+const at = exerciseDriver('TypeORM', open, [
+  'the manager of the data source',
+  'the data source',
+  'the manager of a query runner without a transaction',
+  'the manager of a query runner that has not connected',
+])
+
+describe('only TypeORM', () => {
+  const key = lockKey('typeorm', 1)
+
+  test('a transaction started on a query runner takes locks', async () => {
+    const runner = at.harness.dataSource.createQueryRunner()
+    await runner.startTransaction()
+    expect(at.harness.driver.join(runner.manager).state()).toBe('open')
+    await at.locks.acquire(runner.manager, key)
+    await at.locks.assertHeld(runner.manager, key)
+    await runner.commitTransaction()
+    expect(at.harness.driver.join(runner.manager).state()).toBe('none')
+    await runner.release()
+    expect(at.harness.driver.join(runner.manager).state()).toBe('none')
+  })
+
+  test('lost after the body and before COMMIT was sent: CONNECTION_LOST', async () => {
+    const sockets = watchSockets()
+    class Saboteur implements EntitySubscriberInterface {
+      async beforeTransactionCommit({ queryRunner }: { queryRunner: QueryRunner }): Promise<void> {
+        const pid = await pidOf(at.harness, queryRunner.manager)
+        const port = await portOf(at.observer, pid)
+        await terminate(at.observer, pid)
+        await sockets.closed(port)
+      }
+    }
+    EventSubscriber()(Saboteur)
+    const dataSource = new DataSource({ type: 'postgres', url: at.url, subscribers: [Saboteur] })
+    await dataSource.initialize()
+    const lost = fromTypeOrm(dataSource).transaction(
+      async (transaction) => await transaction.query({ text: 'SELECT 1 AS one', values: [] }),
+      { scopes: [] },
+    )
+    expect((await rejection(lost)).code).toBe('CONNECTION_LOST')
+    await dataSource.destroy()
+  })
+
+  test('listens to the client it uses', async () => {
+    await at.harness.own(async ({ queryRunner }) => {
+      const client = (await queryRunner?.connect()) as EventEmitter
+      expect(client.listenerCount('error')).toBe(1)
+    })
+    expect.assertions(1)
+  })
+
+  test('gives more than rows for UPDATE and DELETE, and rows for SELECT', async () => {
+    const id = await at.account(1)
+    await at.harness.own(async (manager) => {
+      const update = `UPDATE account SET balance = 2 WHERE id = '${id}' RETURNING balance`
+      expect(await manager.query(update)).toEqual([[{ balance: 2 }], 1])
+      expect(await manager.query('SELECT 1 AS one')).toEqual([{ one: 1 }])
+    })
+    expect.assertions(2)
+  })
+
+  test('a transaction by hand on a query runner takes locks', async () => {
+    const runner = at.harness.dataSource.createQueryRunner()
+    await runner.query('BEGIN')
+    expect(runner.isTransactionActive).toBe(false)
+    await at.locks.acquire(runner.manager, key)
+    await at.locks.assertHeld(runner.manager, key)
+    await runner.query('ROLLBACK')
+    await runner.release()
+  })
+})
