@@ -1,0 +1,63 @@
+/** Tables of the pages that repeat what the sources or other suites say: they must not drift. */
+import { describe, expect, test } from 'vitest'
+import { channels } from '../../src/core/events.ts'
+import { errorCodes } from '../../src/errors.ts'
+import { forms } from '../server-behaviour/support/snapshot-forms.ts'
+import { type Block, type Page, readPages } from './checks/pages.ts'
+import { codeIn, tableOf } from './checks/tables.ts'
+import { openWorkshop } from './checks/workshop.ts'
+
+const pages = new Map(readPages().map((page) => [page.path, page]))
+const page = (path: string): Page => pages.get(path) as Page
+
+test('events.md lists every channel and no other', () => {
+  const listed = tableOf(page('docs/events.md'), 'channel').map(([name = '']) => codeIn(name))
+  expect(listed.toSorted()).toEqual(
+    Object.values(channels)
+      .map(({ name }) => String(name))
+      .toSorted(),
+  )
+})
+
+test('isolation.md says of snapshots what the server-behaviour suite pins', () => {
+  const pinned = new Map(forms.map((form) => [form.name, Object.values(form.expected)]))
+  const told = tableOf(page('docs/isolation.md'), 'form')
+  expect(told.length).toBeGreaterThan(10)
+  for (const [name = '', ...cells] of told) expect([name, cells]).toEqual([name, pinned.get(name)])
+})
+
+test('the README makes every driver as it has to be made', async () => {
+  const blocks = tableOf(page('README.md'), 'client').map(([, from = '', make = ''], at): Block => {
+    const name = codeIn(from)
+    const call = codeIn(make)
+    const code = `import { ${call.split('(')[0]} } from '${name}'\nexport const made = createHoldfast(${call})`
+    return { page: name, line: at, language: 'ts', flags: [], notes: new Map(), code }
+  })
+  expect(blocks).toHaveLength(6)
+  using workshop = openWorkshop(blocks)
+  expect(await workshop.typeErrors()).toEqual([])
+  const [first] = blocks as [Block]
+  using broken = openWorkshop([{ ...first, code: first.code.replace('(pool)', '(pool, 1)') }])
+  expect(await broken.typeErrors()).toHaveLength(1)
+})
+
+describe('codes that pages name', () => {
+  const known = new Set(Object.keys(errorCodes))
+  /** A code is a link to its entry or stands in backticks; both must be real. */
+  const unknown = (text: string): string[] =>
+    [...text.matchAll(/`((?:LOCK|ROWS|TX|ENGINE|DRIVER|COMMIT|CONNECTION|SELF_TEST)_[A-Z_]+)`/g)]
+      .map(([, code]) => code as string)
+      .filter((code) => !known.has(code))
+
+  test.each([...pages.values()].map(({ path, text }) => [path, text]))('%s', (_, text) => {
+    expect(unknown(text)).toEqual([])
+  })
+
+  test('are found out when they do not exist', () => {
+    expect(unknown('see `LOCK_TIMEOUT` and `LOCK_GONE`')).toEqual(['LOCK_GONE'])
+  })
+})
+
+test('a table that is not there is an error', () => {
+  expect(() => tableOf(page('README.md'), 'no such column')).toThrow(/no table/)
+})
