@@ -1,0 +1,24 @@
+/** A control is the same attack with the protection taken away: it must be seen to fail. */
+export type ControlOutcome = 'caught' | 'missed'
+
+export interface StressResult {
+  /** Protected operations that ran; those of the controls do not count. */
+  readonly operations: number
+  /** What should not have happened, one sentence each. */
+  readonly violations: readonly string[]
+  readonly controls: Readonly<Record<string, ControlOutcome>>
+  /** What was done, for people. */
+  readonly notes: readonly string[]
+}
+
+/** What `npm run stress` can run. */
+export interface StressScenario {
+  readonly about: string
+  run(options: {
+    /** About how long to run; without it the scenario does its full number of rounds. */
+    readonly seconds: number | undefined
+    /** The same seed makes the same choices. */
+    readonly seed: number
+    readonly progress: (text: string) => void
+  }): Promise<StressResult>
+}

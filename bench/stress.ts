@@ -1,0 +1,49 @@
+/** `npm run stress -- <scenario>`: tries to break a promise, and shows that the attack is real. */
+import { randomInt } from 'node:crypto'
+import { readCommand, refuse } from './harness/read-command.ts'
+import type { StressScenario } from './harness/stress-scenario.ts'
+import { locks } from './stress/locks.ts'
+
+const shape = {
+  command: 'stress',
+  scenarios: { locks } satisfies Record<string, StressScenario>,
+  options: { seconds: { type: 'string' }, seed: { type: 'string' }, json: { type: 'boolean' } },
+  about: {
+    seconds: 'about how long to run; without it, the full number of rounds',
+    seed: 'a whole number; the same one makes the same choices',
+    json: 'the last line of the output is one JSON object',
+  },
+} as const
+
+const { name, scenario, values } = readCommand(shape)
+const seed = number('seed', values.seed, 0) ?? randomInt(2 ** 31)
+const seconds = number('seconds', values.seconds, 1)
+
+console.log(`${name}: ${scenario.about}\nseed ${seed}`)
+const { operations, violations, controls, notes } = await scenario.run({
+  seconds,
+  seed,
+  progress: (text) => process.stderr.write(`${text}\n`),
+})
+
+for (const note of notes) console.log(note)
+for (const [control, outcome] of Object.entries(controls)) {
+  console.log(`control ${control}: ${outcome}`)
+}
+for (const violation of violations) console.error(`VIOLATION: ${violation}`)
+console.log(`${operations} operations, ${violations.length} violations`)
+if (values.json === true) {
+  console.log(
+    JSON.stringify({ scenario: name, seed, operations, violations: violations.length, controls }),
+  )
+}
+// A control that does not fail means that the attack proves nothing.
+const missed = Object.values(controls).includes('missed')
+process.exitCode = violations.length > 0 || missed ? 1 : 0
+
+function number(option: string, text: string | undefined, least: number): number | undefined {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (Number.isSafeInteger(value) && value >= least) return value
+  return refuse(shape, `--${option} must be a whole number, ${least} or more`)
+}
