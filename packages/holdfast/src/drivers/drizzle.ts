@@ -82,10 +82,11 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
   }
   const joined = (tx: Tx): Transaction<Tx> => join(tx, () => drizzleState(tx as DrizzleDatabase))
   const onPg = isPg(clientOf(db))
+  const onPostgresJs = isPostgresJs(clientOf(db))
   return {
     name: 'drizzle-orm',
     engine: 'postgres',
-    capabilities: { liveTransactionState: onPg, commitTag: onPg },
+    capabilities: { liveTransactionState: onPg, commitTag: onPg || onPostgresJs },
     alone: { query: async (statement) => run(db, statement) },
     join: joined,
     async transaction(body, { isolation }) {
@@ -95,9 +96,7 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
           callback as (tx: unknown) => Promise<void>,
           isolation === undefined ? undefined : { isolationLevel: isolation },
         )
-      if (isPostgresJs(clientOf(db))) {
-        return runInBegin({ open, handleOf, onHandle, join, body })
-      }
+      if (onPostgresJs) return runInBegin({ open, handleOf, onHandle, join, body })
       return runInCallback({ open, join: joined, body, masksCommit: true, watch })
     },
   }

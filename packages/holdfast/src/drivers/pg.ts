@@ -91,10 +91,7 @@ export function fromPg<Pool extends PgPool>(
       },
     },
     join: (tx) => join(assertClient(tx)),
-    async transaction(body, settings) {
-      if (isInTransaction(pool)) throw holdfastError('TX_NESTED')
-      return runOn(await pool.connect(), join, openings, body, settings)
-    },
+    transaction: (body, settings) => runOn(pool, join, openings, body, settings),
   }
 }
 
@@ -103,12 +100,14 @@ export function fromPg<Pool extends PgPool>(
  * known to be idle; in every other case it is destroyed.
  */
 async function runOn<Tx, T>(
-  client: PgClient,
+  pool: PgPool,
   join: (client: PgClient) => Transaction<Tx>,
   openings: PgOpenings,
   body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
   settings: TransactionSettings,
 ): Promise<T> {
+  if (isInTransaction(pool)) throw holdfastError('TX_NESTED')
+  const client = await pool.connect()
   const connection = watchConnection(client, false)
   let clean = false
   try {

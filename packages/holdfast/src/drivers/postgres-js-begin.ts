@@ -2,7 +2,7 @@ import { bodyFailure, commitFailure } from '../core/commit-failure.ts'
 import type { Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss } from '../core/sql-state.ts'
-import { probe } from '../engines/postgres/transaction.ts'
+import { commitAndChainText, commitText } from '../engines/postgres/transaction.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
 import { Lifetime, shield } from './postgres-js-shield.ts'
 
@@ -25,11 +25,11 @@ type Stage = 'opening' | 'body' | 'committing'
  */
 export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T> {
   const lifetime = new Lifetime()
+  const commit = new Commit()
   let stage = 'opening' as Stage
   let returned = false
   let done = undefined as { readonly result: T } | undefined
   let failure = undefined as { readonly error: unknown } | undefined
-  let aborted = undefined as Promise<unknown> | undefined
   const opened = how.open(async (native) => {
     stage = 'body'
     const handle = how.handleOf(native)
@@ -45,46 +45,67 @@ export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T
       returned = true
     }
     stage = 'committing'
-    aborted = whyAborted(handle)
+    commit.send(handle)
   })
   // Before anything else reacts to it: a body that wakes up now must find the handle refusing.
   opened.catch((error: unknown) => {
     if (stage === 'body' && !returned) lifetime.lose(error)
   })
   try {
-    await opened
+    await Promise.race([opened, commit.refused])
   } catch (error) {
-    if (stage === 'committing') throw await commitOutcome(error, aborted)
     if (failure !== undefined) throw bodyFailure(failure.error, lifetime.lost)
-    throw bodyFailure(error, stage === 'body' || isConnectionLoss(error))
+    if (stage !== 'committing')
+      throw bodyFailure(error, stage === 'body' || isConnectionLoss(error))
+    commit.assertDone(error)
   } finally {
     lifetime.end()
   }
-  const cause = await aborted
-  if (cause !== undefined) throw holdfastError('TX_ROLLED_BACK', { cause })
+  commit.assertDone()
   if (done === undefined) throw holdfastError('DRIVER_HANDLE_INVALID')
   return done.result
 }
 
 /**
- * Why the block was aborted before COMMIT, if it was. Sent without waiting, so that it travels with
- * COMMIT and costs no round trip; statements the body forgot to await have their turn before it.
+ * The COMMIT of a transaction. postgres.js sends one as well, and does not look at the answer. What
+ * is more, it prepares its own and sends it again if the server has forgotten it (DEALLOCATE ALL,
+ * a pooler): by then the transaction is aborted, COMMIT is a rollback, and `begin` resolves. So ours
+ * goes first, in the same packet, and leaves an empty transaction for the other to end.
  */
-function whyAborted(handle: PostgresJsHandle): Promise<unknown> {
-  return Promise.resolve(handle.unsafe(probe.text)).then(
-    () => undefined,
-    (error: unknown) => (isConnectionLoss(error) ? undefined : error),
-  )
-}
+class Commit {
+  readonly #refused = Promise.withResolvers<void>()
+  #answer: { readonly tag: unknown } | { readonly error: unknown } | undefined
 
-/** `begin` rejects with the first statement that failed, also if the body swallowed that. */
-async function commitOutcome(
-  error: unknown,
-  aborted: Promise<unknown> | undefined,
-): Promise<unknown> {
-  // What was sent on a connection that broke may never be answered.
-  const cause = isConnectionLoss(error) ? undefined : await aborted
-  return cause === undefined
-    ? commitFailure(error)
-    : holdfastError('TX_ROLLED_BACK', { cause: error })
+  /** Sent without waiting; statements the body forgot to await have their turn before it. */
+  send(handle: PostgresJsHandle): void {
+    handle.unsafe(commitAndChainText).then(
+      (result) => {
+        this.#answer = { tag: (result as { readonly command?: unknown }).command }
+      },
+      (error: unknown) => {
+        this.#answer = { error }
+        this.#refused.resolve()
+      },
+    )
+  }
+
+  /** Resolves if COMMIT failed; what `begin` makes of it need not be waited for. */
+  get refused(): Promise<void> {
+    return this.#refused.promise
+  }
+
+  /**
+   * Throws unless the server said COMMIT. What `begin` rejected with comes second: after our COMMIT
+   * it is about the empty transaction, or about an error that the body swallowed.
+   */
+  assertDone(rejection?: unknown): void {
+    if (this.#answer === undefined) {
+      // `begin` gave up before COMMIT was answered.
+      throw rejection === undefined ? holdfastError('COMMIT_UNKNOWN') : commitFailure(rejection)
+    }
+    if ('error' in this.#answer) throw commitFailure(this.#answer.error)
+    if (this.#answer.tag !== commitText) {
+      throw holdfastError('TX_ROLLED_BACK', { cause: rejection })
+    }
+  }
 }

@@ -1,12 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type {
-  Driver,
-  Isolation,
-  Row,
-  Statement,
-  Transaction,
-  TransactionSettings,
-} from '../core/driver.ts'
+import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { within } from '../core/within.ts'
 import { cancelTransaction, whichTransaction } from '../engines/postgres/transaction.ts'
@@ -72,16 +65,22 @@ export async function runTransaction<Tx, T>(
 ): Promise<T> {
   assertNotNested(driver)
   const limits = new Limits(options)
-  const policy = retryPolicy(options.retry)
+  const here: OpenTransaction = { driver, outer: current.getStore(), open: true }
+  const inside: TransactionBody<Tx, T> = (transaction, attempt, opened) =>
+    current.run(here, body, transaction, attempt, opened)
+  const once = (number: number): Promise<T> =>
+    limits.signal === undefined
+      ? attemptPlain(driver, inside, options, number, opening)
+      : attemptCancellable(driver, inside, options, number, limits, limits.signal)
   try {
-    const once = (number: number): Promise<T> =>
-      attemptOnce(driver, body, options, limits, number, opening)
+    const { signal } = limits
     return await retrying(once, {
-      policy,
-      signal: limits.signal,
+      policy: retryPolicy(options.retry),
+      signal,
       onRetry: options.onRetry,
     })
   } finally {
+    here.open = false
     limits.end()
   }
 }
@@ -91,46 +90,55 @@ function retryPolicy(retry: RunOptions['retry']): Required<RetryPolicy> {
   return retry === false ? { ...retryDefaults, attempts: 1 } : { ...retryDefaults, ...retry }
 }
 
-async function attemptOnce<Tx, T>(
+const noScopes: readonly string[] = []
+
+/** Nothing can end it early, so it may wait in the very statement it begins with. */
+function attemptPlain<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
-  options: RunOptions,
-  limits: Limits,
+  { scopes = noScopes, isolation }: RunOptions,
   number: number,
   opening: Statement | undefined,
 ): Promise<T> {
-  const { signal } = limits
-  signal?.throwIfAborted()
-  const here: OpenTransaction = { driver, outer: current.getStore(), open: true }
+  const attempt: Attempt = { attempt: number, signal: undefined, remainingMs: () => undefined }
+  return driver.transaction((transaction, opened) => body(transaction, attempt, opened), {
+    scopes,
+    isolation,
+    opening,
+  })
+}
+
+/** To be cancelled, a transaction has to be known by its backend before it may wait. */
+async function attemptCancellable<Tx, T>(
+  driver: Driver<Tx>,
+  body: TransactionBody<Tx, T>,
+  { scopes = noScopes, isolation }: RunOptions,
+  number: number,
+  limits: Limits,
+  signal: AbortSignal,
+): Promise<T> {
+  signal.throwIfAborted()
   const attempt: Attempt = { attempt: number, signal, remainingMs: () => limits.remainingMs() }
-  const settings: TransactionSettings = {
-    scopes: options.scopes ?? [],
-    isolation: options.isolation,
-    timeoutMs: limits.remainingMs(),
-    // To be cancelled, a transaction has to be known by its backend before it may wait.
-    opening: signal === undefined ? opening : undefined,
-  }
   let started = false
   let finished = false
-  const transact = (): Promise<T> =>
-    driver.transaction(async (transaction, opened) => {
-      signal?.throwIfAborted()
+  const transacting = driver.transaction(
+    async (transaction) => {
+      signal.throwIfAborted()
       started = true
-      const run = (): Promise<T> => current.run(here, body, transaction, attempt, opened)
-      const result =
-        signal === undefined ? await run() : await cancellable(driver, transaction, signal, run)
+      const result = await cancellable(driver, transaction, signal, () =>
+        body(transaction, attempt),
+      )
       finished = true
       return result
-    }, settings)
+    },
+    { scopes, isolation, timeoutMs: limits.remainingMs() },
+  )
   try {
-    if (signal === undefined) return await transact()
-    return await unlessAborted(transact(), signal, () => !started)
+    return await unlessAborted(transacting, signal, () => !started)
   } catch (error) {
     // Before COMMIT an abort is the reason, whatever the cancelled statement said.
-    if (!finished && signal?.aborted === true) throw signal.reason
+    if (!finished && signal.aborted) throw signal.reason
     throw error
-  } finally {
-    here.open = false
   }
 }
 

@@ -123,6 +123,50 @@ describe('only postgres.js', () => {
     expect.assertions(3)
   })
 
+  describe('statements that the server has forgotten', () => {
+    const lossy = async (tx: Tx, id: string): Promise<void> => {
+      await tx.unsafe(`UPDATE account SET balance = 1 WHERE id = '${id}'`)
+      await tx.unsafe('DEALLOCATE ALL')
+    }
+
+    test('do not keep a transaction of ours from being committed', async () => {
+      const harness = await at.another()
+      const id = await at.account(0)
+      for (let round = 0; round < 8; round += 1) {
+        await harness.driver.transaction(async ({ native }) => await lossy(native, id), {
+          scopes: [],
+        })
+        expect(await at.balance(id)).toBe(1)
+        await at.observer.query('UPDATE account SET balance = 0 WHERE id = $1', [id])
+      }
+    })
+
+    test('control: postgres.js sends COMMIT again, in vain, and resolves', async () => {
+      const sql = postgres(at.url, { max: 1 })
+      const id = await at.account(0)
+      await sql.begin(async (tx) => await tx`SELECT 1`)
+      await sql.begin(async (tx) => await lossy(tx, id))
+      expect(await at.balance(id)).toBe(0)
+      await sql.end()
+    })
+  })
+
+  test('an error behind a savepoint made by hand is the business of the body', async () => {
+    const id = await at.account(0)
+    const transaction = at.harness.driver.transaction(
+      async ({ native: tx }) => {
+        await tx.unsafe(`UPDATE account SET balance = 1 WHERE id = '${id}'`)
+        await tx.unsafe('SAVEPOINT mine')
+        await tx.unsafe('SELECT 1 / 0').catch(() => undefined)
+        await tx.unsafe('ROLLBACK TO SAVEPOINT mine')
+        return 'done'
+      },
+      { scopes: [] },
+    )
+    expect(await transaction).toBe('done')
+    expect(await at.balance(id)).toBe(1)
+  })
+
   test('control: without our shield a lost connection ends the process', async () => {
     const args = ['--input-type=module', '--eval', loseConnection, at.url]
     const child = spawn(process.execPath, args, { cwd: import.meta.dirname })

@@ -6,6 +6,8 @@ export function beginText(isolation: Isolation | undefined): string {
 }
 
 export const commitText = 'COMMIT'
+/** Leaves an empty transaction behind, for a client that will send its own COMMIT in any case. */
+export const commitAndChainText = 'COMMIT AND CHAIN'
 export const rollbackText = 'ROLLBACK'
 
 /** PostgreSQL answers COMMIT of an aborted block with this tag and no error. */
