@@ -13,7 +13,7 @@ export const locks: BenchScenario = {
   method:
     'Server and client on one machine, fsync on. One process, 16 operations under way on a pool of 16 ' +
     'connections that are opened beforehand; both sides use the same pool. Slices of both sides in turn, ' +
-    'the side that goes first alternating, garbage collected before each; one ratio per round; the median ' +
+    'the side that goes first alternating, young garbage collected before each; one ratio per round; the median ' +
     'of the rounds is reported with p10 and p90. guard has its default options: wait limit, checks, name ' +
     'in pg_stat_activity, watch. Bodies are empty, so nothing hides the cost of the lock.',
   async run({ quick: short, progress }) {

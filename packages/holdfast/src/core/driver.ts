@@ -68,10 +68,8 @@ export interface TransactionSettings {
 
 /** What a client can do beyond running statements; see docs/drivers.md. */
 export interface DriverCapabilities {
-  /** `transactionState` follows the transaction's life without asking the server. */
-  readonly liveTransactionState: boolean
-  /** COMMIT's command tag is visible; otherwise a probe before COMMIT finds an aborted block. */
-  readonly commitTag: boolean
+  /** Statements sent without waiting for each other share a round trip, in order. */
+  readonly pipelines: boolean
 }
 
 /** A native client, made usable by every room. */

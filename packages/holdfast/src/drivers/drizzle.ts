@@ -81,12 +81,11 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
     }
   }
   const joined = (tx: Tx): Transaction<Tx> => join(tx, () => drizzleState(tx as DrizzleDatabase))
-  const onPg = isPg(clientOf(db))
   const onPostgresJs = isPostgresJs(clientOf(db))
   return {
     name: 'drizzle-orm',
     engine: 'postgres',
-    capabilities: { liveTransactionState: onPg, commitTag: onPg || onPostgresJs },
+    capabilities: { pipelines: false },
     alone: { query: async (statement) => run(db, statement) },
     join: joined,
     async transaction(body, { isolation }) {

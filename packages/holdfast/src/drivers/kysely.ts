@@ -70,7 +70,7 @@ export function fromKysely<Db extends KyselyDatabase>(db: Db): Driver<KyselyTran
   return {
     name: 'kysely',
     engine: 'postgres',
-    capabilities: { liveTransactionState: false, commitTag: false },
+    capabilities: { pipelines: false },
     alone: { query: async ({ text, values }) => alone(text, values) },
     join,
     async transaction(body, { isolation }) {

@@ -77,7 +77,7 @@ export function fromPg<Pool extends PgPool>(
   return {
     name: 'pg',
     engine: 'postgres',
-    capabilities: { liveTransactionState: true, commitTag: true },
+    capabilities: { pipelines: false },
     alone: {
       async query(statement) {
         const client = await pool.connect()

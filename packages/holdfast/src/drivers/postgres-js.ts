@@ -65,7 +65,7 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
   return {
     name: 'postgres',
     engine: 'postgres',
-    capabilities: { liveTransactionState: false, commitTag: true },
+    capabilities: { pipelines: true },
     alone: { query: async (statement) => run(sql, statement) },
     join: (tx) => join(tx, () => postgresJsState(tx)),
     async transaction(body, { isolation }) {

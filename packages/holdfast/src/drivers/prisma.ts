@@ -84,7 +84,7 @@ export function fromPrisma<Client extends PrismaClientLike>(
   return {
     name: 'prisma',
     engine: 'postgres',
-    capabilities: { liveTransactionState: false, commitTag: false },
+    capabilities: { pipelines: false },
     alone: { query: async ({ text, values }) => run(prisma, text, values) },
     join: (tx) => join(tx, usualMs),
     async transaction(body, { isolation, timeoutMs = usualMs }) {

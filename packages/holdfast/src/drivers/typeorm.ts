@@ -66,7 +66,7 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
   return {
     name: 'typeorm',
     engine: 'postgres',
-    capabilities: { liveTransactionState: true, commitTag: true },
+    capabilities: { pipelines: false },
     alone: {
       query: async ({ text, values }) => (await dataSource.query(text, [...values])) as Row[],
     },

@@ -5,7 +5,12 @@ import type { LockKey } from '../core/lock-key.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { within } from '../core/within.ts'
 import { blockersFrom } from '../engines/postgres/activity.ts'
-import { heldStatement, lockHolders, locksAreReal } from '../engines/postgres/lock-holders.ts'
+import {
+  heldStatement,
+  lockHolders,
+  locksAreReal,
+  markerStatement,
+} from '../engines/postgres/lock-holders.ts'
 import {
   type LockAnswer,
   type LockMode,
@@ -85,7 +90,7 @@ export class Acquisition<Tx> {
       if (opened !== undefined) {
         // What was sent together with BEGIN is in the transaction that BEGIN opened.
         answer = this.#judged(await opened, attempt)
-        if (!provenDrivers.has(this.#driver)) await this.#assertReal(transaction)
+        await this.#assertReal(transaction, answer)
       } else {
         const request = this.#request(options, transaction.budgetMs)
         answer = keep
@@ -124,11 +129,18 @@ export class Acquisition<Tx> {
   async #take(transaction: Transaction<Tx>, request: LockRequest): Promise<LockAnswer> {
     const state = transaction.state()
     if (state === 'none') throw this.#refusal('LOCK_OUTSIDE_TRANSACTION')
-    const answer = this.#judged(await transaction.query(lockStatement(request)), request.attempt)
-    if (answer.granted.length > 0) {
-      if (state === 'unknown') await this.#assertInTransaction(transaction)
-      if (!provenDrivers.has(this.#driver)) await this.#assertReal(transaction)
+    const taking = transaction.query(lockStatement(request))
+    const unsure = state === 'unknown'
+    // A client that pipelines spends no round trip on a statement sent right behind.
+    const together = unsure && this.#driver.capabilities.pipelines
+    const marked = together ? this.#hasMarker(transaction) : undefined
+    marked?.catch(() => undefined)
+    const answer = this.#judged(await taking, request.attempt)
+    // In autocommit the marker, like the lock, was gone as soon as the statement ended.
+    if (unsure && answer.granted.length > 0 && !(await (marked ?? this.#hasMarker(transaction)))) {
+      throw this.#refusal('LOCK_OUTSIDE_TRANSACTION')
     }
+    await this.#assertReal(transaction, answer)
     return answer
   }
 
@@ -146,16 +158,15 @@ export class Acquisition<Tx> {
     return answer
   }
 
-  /** In autocommit the marker, like the lock, was gone as soon as the statement ended. */
-  async #assertInTransaction(transaction: Transaction<Tx>): Promise<void> {
-    const [first] = this.#wanted
-    if (first !== undefined && !(await isHeld(transaction, first.key, first.mode))) {
-      throw this.#refusal('LOCK_OUTSIDE_TRANSACTION')
-    }
+  /** The marker is set by every grant, for as long as the transaction lasts. */
+  async #hasMarker(transaction: Transaction<Tx>): Promise<boolean> {
+    const [row] = await transaction.query(markerStatement)
+    return row?.['held'] === true
   }
 
   /** Once per driver: an engine that only pretends has no such row. */
-  async #assertReal(transaction: Transaction<Tx>): Promise<void> {
+  async #assertReal(transaction: Transaction<Tx>, { granted }: LockAnswer): Promise<void> {
+    if (granted.length === 0 || provenDrivers.has(this.#driver)) return
     const [row] = await transaction.query(locksAreReal)
     if (row?.['real'] !== true) throw this.#refusal('ENGINE_LOCKS_ARE_STUBS')
     provenDrivers.add(this.#driver)

@@ -20,7 +20,7 @@ async function open(url: string): Promise<Harness<Tx>> {
       silentRollback: false,
       openState: 'unknown',
       killedState: undefined,
-      roundTrips: { guard: 4, acquire: 4 },
+      roundTrips: { guard: 4, acquire: 3 },
     },
     sqlStateAt: (error: { cause: { code: string } }) => error.cause.code,
     driverOn: (tx) => fromDrizzle(tx, sql),

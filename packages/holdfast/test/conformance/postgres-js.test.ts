@@ -19,7 +19,7 @@ async function open(url: string): Promise<Harness<Tx>> {
       silentRollback: false,
       openState: 'unknown',
       killedState: undefined,
-      roundTrips: { guard: 3, acquire: 3 },
+      roundTrips: { guard: 3, acquire: 1 },
     },
     sqlStateAt: (error: { code: string }) => error.code,
     driverOn: (tx) => fromPostgresJs(tx),

@@ -6,6 +6,13 @@ import { keysJson, type LockMode, marker, type WantedLock, wantedRows } from './
 
 const keys = '$1::text::jsonb'
 
+/** Whether this transaction holds anything; never true outside one. */
+export const markerStatement: Statement = {
+  text: `SELECT coalesce(${marker}, '') <> '' AS held`,
+  values: [],
+  name: 'marker',
+}
+
 /** Whether this transaction holds the key, by the transaction-local marker. */
 export function heldStatement(key: LockKey, mode: LockMode): Statement {
   const has = (letter: string): string =>

@@ -100,6 +100,13 @@ export function waiting<Tx>(at: Setting<Tx>): void {
     expect.assertions(2)
   })
 
+  test('LOCK_BUSY at once in a guard that does not wait', async () => {
+    const pid = await takenByRival()
+    const { error } = await timed(at.locks.guard(key, async () => undefined, { waitMs: 0 }))
+    expect(error.code).toBe('LOCK_BUSY')
+    expect(error.blockers).toMatchObject([{ pid, name: 'taken:1' }])
+  })
+
   describe("the caller's lock_timeout", () => {
     const current = async (tx: Tx): Promise<unknown> => {
       const text = "SELECT current_setting('lock_timeout') AS value"

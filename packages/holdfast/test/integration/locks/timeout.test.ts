@@ -78,6 +78,18 @@ describe('a wait with a limit', () => {
     await waiter.query('SELECT 1')
   })
 
+  test('of zero is busy also for the first acquisition of a driver', async () => {
+    const holder = await callerTransaction(fixture)
+    const key = lockKey('zero', 'cold')
+    await fixture.hf.locks.acquire(holder, key)
+    const waiter = await callerTransaction(fixture)
+    const busy = { code: 'LOCK_BUSY' }
+    const cold = (): ReturnType<typeof fixture.create> => fixture.create()
+    await expect(cold().guard(key, async () => 'in', { waitMs: 0 })).rejects.toMatchObject(busy)
+    await expect(cold().locks.acquire(waiter, key, { waitMs: 0 })).rejects.toMatchObject(busy)
+    expect(await cold().locks.tryAcquire(waiter, key)).toBe(false)
+  })
+
   test("'inherit' leaves the transaction's own lock_timeout in force", async () => {
     const holder = await callerTransaction(fixture)
     const waiter = await callerTransaction(fixture)

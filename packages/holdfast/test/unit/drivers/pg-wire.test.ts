@@ -46,7 +46,11 @@ describe('pipelineMessage', () => {
       { name: '', text: 'SELECT $1', values: ['x'], known: false },
       { name: 'b', text: 'SELECT 2', values: [], known: true },
     )
-    expect(messages(bytes).map(({ type }) => type)).toEqual([...'CPBE', ...'PBE', ...'BE', 'S'])
+    expect(
+      messages(bytes)
+        .map(({ type }) => type)
+        .join(''),
+    ).toBe('CPBEPBEBES')
     expect(messages(bytes)[0]?.body.toString()).toBe('Sa\0')
     expect(messages(bytes)[1]?.body.toString()).toBe('a\0BEGIN\0\0\0')
   })
