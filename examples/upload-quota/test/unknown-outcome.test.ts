@@ -3,17 +3,20 @@ import { waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
+  type BreakableWire,
+  breakableWire,
+} from '../../../packages/holdfast/test/support/breakable-wire.ts'
+import {
   type TestDatabase,
   testDatabase,
 } from '../../../packages/holdfast/test/support/database.ts'
-import { type TcpProxy, tcpProxy } from '../../../packages/holdfast/test/support/tcp-proxy.ts'
 import { type Service, startService } from '../demo/start-service.ts'
 import { fromSource } from './from-source.ts'
 
 /** The connection breaks during COMMIT, before or after it took effect. */
 let database: TestDatabase
 let pool: pg.Pool
-let proxy: TcpProxy
+let wire: BreakableWire
 let service: Service
 
 const commitGate = 4711
@@ -27,16 +30,13 @@ beforeAll(async () => {
       'BEGIN PERFORM pg_advisory_xact_lock_shared(${commitGate}); RETURN NULL; END';
     CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON user_image DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW EXECUTE FUNCTION wait_at_commit()`)
-  const { hostname, port } = new URL(database.url)
-  proxy = await tcpProxy({ host: hostname, port: Number(port) })
-  const url = new URL(database.url)
-  url.port = String(proxy.port)
-  service = await startService(url.href, { NODE_OPTIONS: `--import=${fromSource}` })
+  wire = await breakableWire(database.url)
+  service = await startService(wire.url, { NODE_OPTIONS: `--import=${fromSource}` })
 })
 
 afterAll(async () => {
   await service?.stop()
-  await proxy?.[Symbol.asyncDispose]()
+  await wire?.[Symbol.asyncDispose]()
   await pool?.end()
 })
 
@@ -70,14 +70,14 @@ async function upload(
 
 test('an upload that was saved is answered as saved', async () => {
   const { answer, saved } = await upload('dan', async (_, openGate) => {
-    proxy.hold()
+    wire.hold()
     await openGate()
     await waitUntil('the commit is visible', async () => {
       const { rows } = await pool.query("SELECT FROM user_image WHERE user_id = 'dan'")
       return rows.length > 0 || undefined
     })
-    proxy.cut()
-    proxy.release()
+    wire.cut()
+    wire.release()
   })
   expect({ status: answer.status, saved }).toEqual({ status: 201, saved: 1 })
 })

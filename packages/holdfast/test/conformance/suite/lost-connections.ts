@@ -3,7 +3,7 @@ import { deferred, waitUntil } from '@holdfast/testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { legacyKey } from '../../../src/core/lock-key.ts'
 import { createLocks } from '../../../src/locks/index.ts'
-import { breakableWire } from './breakable-wire.ts'
+import { breakableWire } from '../../support/breakable-wire.ts'
 import type { Harness } from './harness.ts'
 import {
   pidOf,
@@ -117,7 +117,7 @@ export function lostConnections<Tx>(at: Setting<Tx>): void {
     async function onWire(): Promise<{ harness: Harness<Tx>; broken(): void }> {
       const wire = await breakableWire(at.url)
       const harness = await at.another(wire.url)
-      onTestFinished(async () => await wire.close())
+      onTestFinished(async () => await wire[Symbol.asyncDispose]())
       return { harness, broken: wire.reset }
     }
 

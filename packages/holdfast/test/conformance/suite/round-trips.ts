@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { lockKey } from '../../../src/core/lock-key.ts'
 import { createLocks } from '../../../src/locks/index.ts'
-import { breakableWire } from './breakable-wire.ts'
+import { breakableWire } from '../../support/breakable-wire.ts'
 import { documentedClient, installedVersion } from './documented.ts'
 import type { Setting } from './setting.ts'
 
@@ -15,7 +15,7 @@ export function roundTrips<Tx>(at: Setting<Tx>, name: string): void {
 
   test('of a guard, and of an acquisition', async () => {
     const wire = await breakableWire(at.url)
-    onTestFinished(async () => await wire.close())
+    onTestFinished(async () => await wire[Symbol.asyncDispose]())
     const harness = await at.another(wire.url)
     const locks = createLocks(harness.driver, { watch: false })
     const key = lockKey('counted', 1)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type HoldfastError, lockKey } from '../../../src/index.ts'
 import { pgFixture } from '../../support/pg-fixture.ts'
-import { type TcpProxy, tcpProxy } from '../../support/tcp-proxy.ts'
+import { type BreakableWire, breakableWire } from '../../support/breakable-wire.ts'
 
 /**
  * A guard whose backend is killed at every one of its statements: before it is sent (with and
@@ -68,27 +68,26 @@ let runNumber = 0
 async function kill(at: Step, moment: Moment, options: { deadlineMs?: number }): Promise<Outcome> {
   runNumber += 1
   const run = `run-${runNumber}-${fixture.database.throughPooler ? 'pooled' : 'direct'}`
-  const { hostname, port } = new URL(fixture.database.url)
-  await using proxy = await tcpProxy({ host: hostname, port: Number(port) })
+  await using wire = await breakableWire(fixture.database.url)
   const blocker = moment === 'during' ? await block(run, at) : undefined
   const noticed = deferred()
   let committing = false
   let attack: Promise<void> | undefined
   const pool = new pg.Pool({
-    connectionString: urlThrough(proxy),
+    connectionString: wire.url,
     max: 1,
     application_name: run,
     Client: steppingClient(async (step) => {
       if (step === 'COMMIT') committing = true
       if (step !== at) return
       if (moment === 'before, noticed' || moment === 'before, unnoticed') {
-        if (moment === 'before, unnoticed') proxy.hold()
+        if (moment === 'before, unnoticed') wire.hold()
         const killed = await terminate(run)
         if (moment === 'before, noticed' && killed) await noticed.promise
-        else setImmediate(() => proxy.release())
+        else setImmediate(() => wire.release())
       } else {
-        if (moment === 'after, unacknowledged') proxy.hold()
-        attack = strike(run, moment, proxy)
+        if (moment === 'after, unacknowledged') wire.hold()
+        attack = strike(run, moment, wire)
       }
     }),
   })
@@ -116,12 +115,6 @@ async function kill(at: Step, moment: Moment, options: { deadlineMs?: number }):
   return { error, rows: rows.length, commitInFlight }
 }
 
-function urlThrough(proxy: TcpProxy): string {
-  const url = new URL(fixture.database.url)
-  url.port = String(proxy.port)
-  return url.href
-}
-
 const isOurs = "datname = current_database() AND application_name LIKE $1 || '%'"
 
 /** Kills the backend and waits until it is gone; false if there was none (a pooler before BEGIN). */
@@ -138,13 +131,13 @@ async function terminate(run: string): Promise<boolean> {
 }
 
 /** Waits for the statement to be where it can be struck, then strikes. */
-async function strike(run: string, moment: Moment, proxy: TcpProxy): Promise<void> {
+async function strike(run: string, moment: Moment, wire: BreakableWire): Promise<void> {
   if (moment === 'after, unacknowledged') {
     await waitUntil('the commit is visible', async () => {
       const { rows } = await fixture.observer.query('SELECT FROM written WHERE run = $1', [run])
       return rows.length > 0 || undefined
     })
-    proxy.cut()
+    wire.cut()
     return
   }
   await waitUntil('the statement is blocked', async () => {
@@ -210,15 +203,14 @@ describe('control', () => {
   test('pg alone says the same thing whether the commit happened or not', async () => {
     const messages = await Promise.all(
       [true, false].map(async (committed) => {
-        const { hostname, port } = new URL(fixture.database.url)
-        await using proxy = await tcpProxy({ host: hostname, port: Number(port) })
-        const client = new pg.Client({ connectionString: urlThrough(proxy) })
+        await using wire = await breakableWire(fixture.database.url)
+        const client = new pg.Client({ connectionString: wire.url })
         client.on('error', () => undefined)
         await client.connect()
         await client.query('BEGIN')
         await client.query('INSERT INTO written VALUES ($1, 1)', [`control-${committed}`])
-        proxy.hold()
-        if (!committed) proxy.cut()
+        wire.hold()
+        if (!committed) wire.cut()
         const commit = client.query('COMMIT').then(String, (error: Error) => error.message)
         if (committed) {
           await waitUntil('committed', async () => {
@@ -227,7 +219,7 @@ describe('control', () => {
             )
             return rows.length > 0 || undefined
           })
-          proxy.cut()
+          wire.cut()
         }
         return await commit
       }),

@@ -1,25 +1,32 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** Something between client and server that can break, as networks do. */
-export interface BreakableWire {
+/** A wire between client and server that a test can hold, cut or break at a chosen moment. */
+export interface BreakableWire extends AsyncDisposable {
   /** The database, through the wire. */
   readonly url: string
   /** How often a client has spoken after the server did. */
   roundTrips(): number
+  /** Keeps what the server says from reaching the client. */
+  hold(): void
+  /** Delivers what was held and everything after it. */
+  release(): void
+  /** Ends both directions at once, without delivering what was held. */
+  cut(): void
   /** The client gets a reset; the server hears nothing. */
   reset(): void
-  close(): Promise<void>
 }
 
 export async function breakableWire(target: string): Promise<BreakableWire> {
   const { hostname, port } = new URL(target)
   const pairs = new Set<{ near: Socket; far: Socket }>()
   let roundTrips = 0
+  let held = false
   const listener = createServer((near) => {
     const far = connect({ host: hostname, port: Number(port) })
     const pair = { near, far }
     pairs.add(pair)
+    if (held) far.pause()
     let answered = true
     near.on('data', (chunk) => {
       if (answered) roundTrips += 1
@@ -31,26 +38,39 @@ export async function breakableWire(target: string): Promise<BreakableWire> {
       near.write(chunk)
     })
     near.on('end', () => far.end())
+    // A held end of the stream is held like its data: it is only read after the data.
     far.on('end', () => near.end())
     // Each end learns of the other by the code above, or must not.
     near.on('error', () => undefined)
-    far.on('error', () => undefined)
+    far.on('error', () => near.destroy())
   })
   listener.listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const url = new URL(target)
   url.port = String((listener.address() as { port: number }).port)
+  const cut = (): void => {
+    for (const { near, far } of pairs) {
+      near.destroy()
+      far.destroy()
+    }
+  }
   return {
     url: url.href,
     roundTrips: () => roundTrips,
+    hold() {
+      held = true
+      for (const { far } of pairs) far.pause()
+    },
+    release() {
+      held = false
+      for (const { far } of pairs) far.resume()
+    },
+    cut,
     reset() {
       for (const { near } of pairs) near.resetAndDestroy()
     },
-    async close() {
-      for (const { near, far } of pairs) {
-        near.destroy()
-        far.destroy()
-      }
+    async [Symbol.asyncDispose]() {
+      cut()
       listener.close()
       await once(listener, 'close')
     },
