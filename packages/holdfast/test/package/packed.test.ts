@@ -115,7 +115,7 @@ const hf = createHoldfast(fromPg(pool))
 export const uploaded: Promise<{ byteSize: number }> = hf.guard(
   lockKey('image-upload', 'user-1'),
   async (tx) => {
-    await tx.query({ text: 'SELECT 1' })
+    await tx.query('SELECT 1')
     return { byteSize: 1 }
   },
 )
