@@ -38,8 +38,8 @@ const table = {
   LOCK_STALE_SNAPSHOT: {
     class: 'UsageError',
     retryable: false,
-    what: 'At REPEATABLE READ the snapshot is older than the lock, so the check after the lock would read stale data.',
-    next: 'Run the transaction at READ COMMITTED (or SERIALIZABLE with retry); pass allowStaleSnapshot only if nothing is read under the lock.',
+    what: 'At REPEATABLE READ and SERIALIZABLE the snapshot is older than the lock, so the check after the lock would read stale data.',
+    next: 'Run the transaction at READ COMMITTED. Pass allowStaleSnapshot if nothing is read under the lock, or if every writer of that data is SERIALIZABLE and retries.',
   },
   LOCK_ON_STANDBY: {
     class: 'UsageError',

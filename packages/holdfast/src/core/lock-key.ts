@@ -48,7 +48,7 @@ export function lockKey(namespace: string, ...parts: readonly KeyPart[]): LockKe
     hashed += `\0${text.length}:${text}`
     name += `:${text}`
   }
-  const id = hash('sha256', hashed, 'buffer').readBigInt64BE(0)
+  const id = BigInt.asIntN(64, BigInt(`0x${hash('sha256', hashed).slice(0, 16)}`))
   return { name, namespace, lock: { kind: 'bigint', id }, scope: name }
 }
 

@@ -48,7 +48,11 @@ export interface AcquireOptions {
    * @defaultValue false
    */
   readonly keepTransaction?: boolean
-  /** Allow REPEATABLE READ, where what is read after the lock may be older than the lock. */
+  /**
+   * Allow REPEATABLE READ and SERIALIZABLE, where what is read after the lock may be older than the
+   * lock. At SERIALIZABLE PostgreSQL catches that, but only if the other writer is SERIALIZABLE too.
+   * @defaultValue false
+   */
   readonly allowStaleSnapshot?: boolean
 }
 

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Statement } from '../../core/driver.ts'
 import type { LockKey } from '../../core/lock-key.ts'
 
@@ -8,7 +9,7 @@ import type { LockKey } from '../../core/lock-key.ts'
  * server-behaviour suite):
  *
  *   1. note what was held before
- *   2. refuse where the lock would be worthless: REPEATABLE READ, a standby
+ *   2. refuse where the lock would be worthless: a standby, a snapshot from before the wait
  *   3. try the lock, which does not overtake those who wait; if it is taken, save lock_timeout as
  *      the string the server gave, set ours, wait, restore
  *   4. add the lock to the marker `holdfast.held`, show its name in pg_stat_activity
@@ -100,10 +101,14 @@ function named(request: LockRequest, kind: 'one' | 'many', mode: LockMode): Name
     (request.label === undefined ? 0 : 32) |
     (request.allowStaleSnapshot ? 64 : 0) |
     (request.first ? 128 : 0)
-  return (texts[bits] ??= {
-    name: `lock_${bits}`,
-    text: kind === 'one' ? oneLockText(request, mode) : manyLocksText(request),
-  })
+  return (texts[bits] ??= withName(
+    kind === 'one' ? oneLockText(request, mode) : manyLocksText(request),
+  ))
+}
+
+/** By its content, so that two releases never mean different things by one name. */
+function withName(text: string): NamedText {
+  return { name: `lock_${hash('sha256', text).slice(0, 12)}`, text }
 }
 
 /** The statement that takes the locks of a request. */
@@ -151,7 +156,7 @@ function oneLockText(request: LockRequest, mode: LockMode): string {
 function refusals(request: LockRequest): readonly string[] {
   const standby = "WHEN pg_catalog.pg_is_in_recovery() THEN 'standby'"
   const stale =
-    "WHEN pg_catalog.current_setting('transaction_isolation') = 'repeatable read' THEN 'stale'"
+    "WHEN pg_catalog.current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN 'stale'"
   return request.allowStaleSnapshot ? [standby] : [standby, stale]
 }
 

@@ -1,8 +1,9 @@
-import { startPostgres } from '@holdfast/testkit'
+import { startPostgres, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, lockKey } from '../../../src/index.ts'
+import type { GuardOptions } from '../../../src/locks/index.ts'
 import { callerTransaction, pgFixture } from '../../support/pg-fixture.ts'
 
 const fixture = pgFixture()
@@ -58,27 +59,63 @@ describe('outside a transaction', () => {
   })
 })
 
-describe('isolation', () => {
-  test('REPEATABLE READ is refused without waiting, unless staleness is accepted', async () => {
+describe.each(['repeatable read', 'serializable'] as const)('at %s', (isolation) => {
+  const begin = `BEGIN ISOLATION LEVEL ${isolation}`
+
+  test('a lock is refused without waiting, unless staleness is accepted', async () => {
     const holder = await callerTransaction(fixture)
     await fixture.hf.locks.acquire(holder, key)
-    const client = await callerTransaction(fixture, 'BEGIN ISOLATION LEVEL REPEATABLE READ')
-    await expect(fixture.hf.locks.acquire(client, key)).rejects.toMatchObject({
-      code: 'LOCK_STALE_SNAPSHOT',
-    })
+    const client = await callerTransaction(fixture, begin)
+    for (const keys of [key, [key, lockKey('refused', 2)]]) {
+      await expect(fixture.hf.locks.acquire(client, keys)).rejects.toMatchObject({
+        code: 'LOCK_STALE_SNAPSHOT',
+      })
+      await expect(fixture.hf.locks.tryAcquire(client, keys)).rejects.toMatchObject({
+        code: 'LOCK_STALE_SNAPSHOT',
+      })
+    }
     await holder.query('COMMIT')
     await fixture.hf.locks.acquire(client, key, { allowStaleSnapshot: true })
+    await fixture.hf.locks.assertHeld(client, key)
   })
 
-  test('guard at REPEATABLE READ is refused', async () => {
-    await expect(
-      fixture.hf.guard(key, async () => 'in', { isolation: 'repeatable read' }),
-    ).rejects.toMatchObject({ code: 'LOCK_STALE_SNAPSHOT' })
+  test('so is a guard', async () => {
+    const guarded = (options: GuardOptions): Promise<string> =>
+      fixture.hf.guard(key, async () => 'in', { isolation, ...options })
+    await expect(guarded({})).rejects.toMatchObject({ code: 'LOCK_STALE_SNAPSHOT' })
+    await expect(guarded({ allowStaleSnapshot: true })).resolves.toBe('in')
   })
 
-  test.each(['read committed', 'serializable'] as const)('%s is allowed', async (isolation) => {
-    await expect(fixture.hf.guard(key, async () => 'in', { isolation })).resolves.toBe('in')
+  test('control: the check under such a lock reads what was true before the wait', async () => {
+    await fixture.observer.query('DROP TABLE IF EXISTS seen; CREATE TABLE seen (n int)')
+    const writer = await callerTransaction(fixture)
+    const reader = await callerTransaction(fixture, begin)
+    await fixture.hf.locks.acquire(writer, key)
+    const waiting = fixture.hf.locks.acquire(reader, key, {
+      allowStaleSnapshot: true,
+      waitMs: 20_000,
+    })
+    await waitUntil('the reader waits', async () => {
+      const { rows } = await fixture.observer.query(
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'",
+      )
+      return rows.length > 0 || undefined
+    })
+    await writer.query('INSERT INTO seen VALUES (1)')
+    await writer.query('COMMIT')
+    await waiting
+    // The check passes on old data, and at SERIALIZABLE the write commits all the same: the other
+    // writer was not SERIALIZABLE.
+    expect((await reader.query('SELECT FROM seen')).rows).toHaveLength(0)
+    await reader.query('INSERT INTO seen VALUES (2)')
+    await reader.query('COMMIT')
+    expect((await fixture.observer.query('SELECT FROM seen')).rows).toHaveLength(2)
   })
+})
+
+test('read committed is where a lock is worth something', async () => {
+  const guarded = fixture.hf.guard(key, async () => 'in', { isolation: 'read committed' })
+  await expect(guarded).resolves.toBe('in')
 })
 
 describe('keys', () => {

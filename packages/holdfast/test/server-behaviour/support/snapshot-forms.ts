@@ -75,7 +75,7 @@ function ourStatement(name: string, request: LockRequest, expected: Form['expect
 
 const oneKey = [{ key: legacyKey.bigint(1), mode: 'exclusive' as const }]
 const twoKeys = [...oneKey, { key: legacyKey.bigint(7), mode: 'exclusive' as const }]
-const refusesRepeatableRead = outcomes('fresh', 'not taken', 'stale, then 40001')
+const refusesFrozenSnapshots = outcomes('fresh', 'not taken', 'not taken')
 
 /** The truth table of locks and snapshots. */
 export const forms: readonly Form[] = [
@@ -94,12 +94,12 @@ export const forms: readonly Form[] = [
   ourStatement(
     'ours, one key, by default',
     { ...ours, wanted: oneKey, allowStaleSnapshot: false },
-    refusesRepeatableRead,
+    refusesFrozenSnapshots,
   ),
   ourStatement(
     'ours, two keys, by default',
     { ...ours, wanted: twoKeys, allowStaleSnapshot: false },
-    refusesRepeatableRead,
+    refusesFrozenSnapshots,
   ),
 
   statement(
