@@ -2,7 +2,7 @@ import { startPostgres, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { createHoldfast, type Holdfast, lockKey } from '../../../src/index.ts'
+import { createHoldfast, type Holdfast, lockKey, lockNamespace } from '../../../src/index.ts'
 import type { GuardOptions } from '../../../src/locks/index.ts'
 import { callerTransaction, pgFixture } from '../../support/pg-fixture.ts'
 
@@ -119,6 +119,17 @@ test('read committed is where a lock is worth something', async () => {
 })
 
 describe('keys', () => {
+  test('a namespace declared twice is refused; declared once it locks what lockKey locks', async () => {
+    const carts = lockNamespace('refusal-carts', 'Changes to one cart')
+    expect(() => lockNamespace('refusal-carts', 'again')).toThrow(
+      expect.objectContaining({ code: 'LOCK_NAMESPACE_DUPLICATE' }),
+    )
+    const holder = await callerTransaction(fixture)
+    const other = await callerTransaction(fixture)
+    await fixture.hf.locks.acquire(holder, carts(7))
+    expect(await fixture.hf.locks.tryAcquire(other, lockKey('refusal-carts', 7))).toBe(false)
+  })
+
   test('no key at all is refused', async () => {
     await expect(fixture.hf.guard([], async () => 'in')).rejects.toMatchObject({
       code: 'LOCK_KEY_INVALID',
