@@ -8,6 +8,7 @@ import type {
 } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { runInCallback } from './callback-transaction.ts'
+import { inNativeSavepoint } from './native-savepoint.ts'
 import { type PgConnection, pgTransactionState, watchConnection } from './pg-connection.ts'
 import { runInBegin } from './postgres-js-begin.ts'
 import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
@@ -70,14 +71,11 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
         await handle.execute(sql.raw(text))
       },
       // Drizzle's own savepoint, because over postgres-js no other one survives a failed statement.
-      nested: async (body) => {
-        let done: { readonly result: Awaited<ReturnType<typeof body>> } | undefined
-        await handle.transaction(async (inner) => {
-          done = { result: await body(join(inner as Tx, state)) }
-        })
-        if (done === undefined) throw holdfastError('DRIVER_HANDLE_INVALID')
-        return done.result
-      },
+      nested: (body) =>
+        inNativeSavepoint(
+          (callback) => handle.transaction(callback),
+          (inner) => body(join(inner as Tx, state)),
+        ),
     }
   }
   const joined = (tx: Tx): Transaction<Tx> => join(tx, () => drizzleState(tx as DrizzleDatabase))

@@ -1,5 +1,6 @@
 import type { Driver, Row, Statement, Transaction, TransactionState } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { inNativeSavepoint } from './native-savepoint.ts'
 import { runInBegin } from './postgres-js-begin.ts'
 import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
 
@@ -52,14 +53,11 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
       },
       // Its own savepoint, and no other: postgres.js fails the whole transaction for a statement
       // that failed outside of one, also if somebody caught the error.
-      nested: async (body) => {
-        let done: { readonly result: Awaited<ReturnType<typeof body>> } | undefined
-        await handle.savepoint(async (inner) => {
-          done = { result: await body(join(inner as Tx, state)) }
-        })
-        if (done === undefined) throw holdfastError('DRIVER_HANDLE_INVALID')
-        return done.result
-      },
+      nested: (body) =>
+        inNativeSavepoint(
+          (callback) => handle.savepoint(callback),
+          (inner) => body(join(inner as Tx, state)),
+        ),
     }
   }
   return {
