@@ -8,7 +8,12 @@ import { callerTransaction, eventsOn, pgFixture, pidOf } from '../../support/pg-
 
 const fixture = pgFixture(`
   CREATE TABLE doctors (name text PRIMARY KEY, on_call boolean NOT NULL);
-  CREATE TABLE notes (text text)`)
+  CREATE TABLE notes (text text);
+  CREATE TABLE slow_commit (note text);
+  CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock(991); RETURN NULL; END';
+  CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON slow_commit DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION wait_at_commit()`)
 
 async function notes(text: string): Promise<number> {
   const { rows } = await fixture.observer.query('SELECT FROM notes WHERE text = $1', [text])
@@ -297,32 +302,38 @@ describe('deadline and signal', () => {
     ).rejects.toBe(reason)
   })
 
-  test('an abort after the body has finished does not undo a commit', async () => {
+  /** A transaction whose COMMIT waits at a gate, aborted there, and then let go or killed. */
+  async function abortedInCommit(note: string, end: 'open' | 'kill'): Promise<unknown> {
     const abort = new AbortController()
-    await fixture.observer.query(`
-      CREATE TABLE slow_commit (id int);
-      CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
-        'BEGIN PERFORM pg_advisory_xact_lock(991); RETURN NULL; END';
-      CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON slow_commit DEFERRABLE INITIALLY DEFERRED
-        FOR EACH ROW EXECUTE FUNCTION wait_at_commit()`)
     const gate = await fixture.observer.connect()
     await gate.query('SELECT pg_advisory_lock(991)')
     let pid = 0
     const run = fixture.hf.tx.run(
       async (tx) => {
         pid = await pidOf(tx)
-        await tx.query('INSERT INTO slow_commit VALUES (1)')
+        await tx.query('INSERT INTO slow_commit VALUES ($1)', [note])
+        return 'committed'
       },
       { signal: abort.signal },
     )
+    const settled = run.catch((error: unknown) => error)
     await waitUntil('the body ran', () => (pid === 0 ? undefined : true))
     await waitUntilBlocked(fixture.observer, pid)
     abort.abort(new Error('no'))
+    if (end === 'kill') await fixture.observer.query('SELECT pg_terminate_backend($1)', [pid])
     await gate.query('SELECT pg_advisory_unlock(991)')
     gate.release()
-    await expect(run).resolves.toBeUndefined()
-    const { rows } = await fixture.observer.query('SELECT FROM slow_commit')
+    return settled
+  }
+
+  test('an abort after the body has finished does not undo a commit', async () => {
+    expect(await abortedInCommit('let go', 'open')).toBe('committed')
+    const { rows } = await fixture.observer.query("SELECT FROM slow_commit WHERE note = 'let go'")
     expect(rows).toHaveLength(1)
+  })
+
+  test('nor does it hide that the outcome of a commit is unknown', async () => {
+    expect(await abortedInCommit('killed', 'kill')).toMatchObject({ code: 'COMMIT_UNKNOWN' })
   })
 
   test('deadlines that cannot work are refused', async () => {
