@@ -14,6 +14,7 @@ const classes: readonly (readonly [ErrorClass, string])[] = [
     'The commit may or may not have happened. Never repeat it blindly: look for its effect first.',
   ],
   ['DriverError', 'The client, the connection or the server, not your data.'],
+  ['SchemaError', 'The tables or functions in the database are not what this version expects.'],
 ]
 
 /** docs/errors.md as the table has it. */

@@ -7,6 +7,7 @@ export {
   HoldfastError,
   isHoldfastError,
   RefusedError,
+  SchemaError,
   UnknownOutcomeError,
   UsageError,
 } from './core/errors.ts'

@@ -14,7 +14,8 @@ export interface Statement {
   readonly name?: string
   /**
    * The columns that come back, all of them readable as text, for a driver that does not ask the
-   * server. One of them is the backend's `pid`, by which a pooler is found out.
+   * server. In the opening of a transaction one of them is the backend's `pid`, by which a pooler is
+   * found out.
    */
   readonly columns?: readonly string[]
 }

@@ -68,9 +68,11 @@ export class ContentionError extends HoldfastError {}
 export class UnknownOutcomeError extends HoldfastError {}
 /** The client or the connection, not the data. */
 export class DriverError extends HoldfastError {}
+/** The tables or functions in the database are not what this version expects. */
+export class SchemaError extends HoldfastError {}
 
 const classes: Record<ErrorClass, new (code: ErrorCode, context?: ErrorContext) => HoldfastError> =
-  { UsageError, RefusedError, ContentionError, UnknownOutcomeError, DriverError }
+  { UsageError, RefusedError, ContentionError, UnknownOutcomeError, DriverError, SchemaError }
 
 /** Makes the error of the class its code belongs to. */
 export function holdfastError(code: ErrorCode, context?: ErrorContext): HoldfastError {

@@ -4,6 +4,8 @@ import { type Channel, channel } from 'node:diagnostics_channel'
 export const channels: {
   /** An error of this library was made. */
   readonly error: Channel
+  /** A sweeper has looked for what is due. */
+  readonly ledgerSweep: Channel
   /** A lock was granted. */
   readonly lockAcquired: Channel
   /** A lock has been held longer than the watch allows. */
@@ -14,6 +16,7 @@ export const channels: {
   readonly txRetry: Channel
 } = {
   error: channel('holdfast:error'),
+  ledgerSweep: channel('holdfast:ledger.sweep'),
   lockAcquired: channel('holdfast:lock.acquired'),
   lockHeldLong: channel('holdfast:lock.held-long'),
   lockOrder: channel('holdfast:lock.order'),

@@ -10,7 +10,7 @@ import {
 } from '../engines/postgres/transaction.ts'
 import { pgTransactionState, watchConnection } from './pg-connection.ts'
 import { PgOpenings } from './pg-opening.ts'
-import { simpleMessage } from './pg-wire.ts'
+import { pipelineMessage, simpleMessage } from './pg-wire.ts'
 import { isWireClient, sendOnWire } from './pg-wire-query.ts'
 
 /** The part of a `pg` result we read. */
@@ -131,9 +131,17 @@ async function runOn<Tx, T>(
   }
 }
 
-/** Never prepared: a caller may drop prepared statements, and could not go on without this one. */
+/**
+ * Never prepared: a caller may drop prepared statements, and could not go on without this one. If
+ * its columns are known, it goes out in one write and nobody asks for their description.
+ */
 async function runStatement(client: PgClient, statement: Statement): Promise<readonly Row[]> {
-  const { rows } = await client.query(statement.text, [...statement.values])
+  const { text, values, columns } = statement
+  if (columns !== undefined && isWireClient(client)) {
+    const message = pipelineMessage({ name: '', text, values, known: false })
+    return (await sendOnWire(client, message, columns)).rows
+  }
+  const { rows } = await client.query(text, [...values])
   return rows as readonly Row[]
 }
 

@@ -47,7 +47,8 @@ interface OpenTransaction {
 /** Which transactions the running code is inside of, so that a second one is refused, not hung. */
 const current = new AsyncLocalStorage<OpenTransaction>()
 
-function assertNotNested(driver: object): void {
+/** Throws if the running code is inside a transaction that this driver opened. */
+export function assertNotNested(driver: object): void {
   for (let at = current.getStore(); at !== undefined; at = at.outer) {
     if (at.open && at.driver === driver) throw holdfastError('TX_NESTED')
   }

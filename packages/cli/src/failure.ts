@@ -1,0 +1,55 @@
+import { isHoldfastError } from 'holdfast/errors'
+
+/** What people and scripts are told about an error: never a value, never the address of a database. */
+export interface Failure {
+  readonly code: string
+  readonly message: string
+  readonly next: string
+}
+
+/** By SQLSTATE or its class, or by the code of a socket error. */
+const nextSteps: Readonly<Record<string, string>> = {
+  '28': 'Check user and password of the database URL.',
+  '3D': 'Create the database, or correct its name in the database URL.',
+  '42501': 'Connect as the role that owns the schema.',
+  '55P03':
+    'Somebody holds a lock that is needed here, perhaps another installer. Try again; nothing was changed.',
+  '57': 'The server ended the statement or is shutting down. Try again; nothing was changed.',
+  '40': 'Others were faster. Try again; nothing was changed.',
+  ERR_INVALID_URL:
+    'Write the database URL as postgres://user:password@host:5432/database, with special characters percent-encoded.',
+}
+const unreachable = 'Check host and port of the database URL, and that the server is running.'
+
+export function failureOf(error: unknown): Failure {
+  if (isHoldfastError(error)) {
+    // The message ends with the next step already.
+    const reason = error.cause === undefined ? '' : `\nPostgreSQL said: ${said(error.cause)}`
+    return { code: error.code, message: `${error.message}${reason}`, next: '' }
+  }
+  const { code } = plain(error)
+  const next = nextSteps[code] ?? (isState(code) ? nextSteps[code.slice(0, 2)] : undefined)
+  const lost = /^E[A-Z]+$/.test(code) || /timeout|terminated/.test(plain(error).message)
+  return { code, message: said(error), next: next ?? (lost ? unreachable : 'Nothing was changed.') }
+}
+
+/** What the server says about data (classes 22 and 23) may quote it. */
+function said(error: unknown): string {
+  const { code, message } = plain(error)
+  return isState(code) && /^2[23]/.test(code) ? `SQLSTATE ${code}` : message
+}
+
+function isState(code: string): boolean {
+  return /^[0-9A-Z]{5}$/.test(code)
+}
+
+/** A refused connection to a name with several addresses has its reasons one level down. */
+function plain(error: unknown): { readonly code: string; readonly message: string } {
+  const { code, message, errors } = (error ?? {}) as {
+    readonly code?: unknown
+    readonly message?: unknown
+    readonly errors?: readonly unknown[]
+  }
+  if (message === '' && errors !== undefined && errors.length > 0) return plain(errors[0])
+  return { code: typeof code === 'string' ? code : 'FAILED', message: String(message ?? error) }
+}

@@ -1,0 +1,248 @@
+/** The command as people and scripts run it: a process, its streams and its exit code. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { createDatabase, waitUntil, withClient } from '@holdfast/testkit'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const fromSource = new URL('../../../holdfast/test/support/from-source.ts', import.meta.url).href
+
+interface Result {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+let url: string
+beforeAll(async () => {
+  url = await createDatabase(inject('postgresUrl'))
+})
+
+/** Runs the command; the environment has nothing of ours unless it is given. */
+function holdfast(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<Result> {
+  const { DATABASE_URL: _, HOLDFAST_SCHEMA: __, ...inherited } = process.env
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      ['--import', fromSource, main, ...args],
+      { env: { ...inherited, ...environment } },
+      (error, out, err) => resolve({ code: Number(error?.code ?? 0), out, err }),
+    )
+  })
+}
+
+const withUrl = (...args: string[]): Promise<Result> => holdfast(args, { DATABASE_URL: url })
+
+describe('without a database', () => {
+  test.each([[['--help']], [['help']]])('%j lists the commands', async (args) => {
+    const { code, out, err } = await holdfast(args)
+    expect([code, err]).toEqual([0, ''])
+    for (const name of ['migrate', 'plan', 'doctor', 'grants']) expect(out).toContain(`  ${name} `)
+  })
+
+  test.each(['migrate', 'plan', 'doctor', 'grants'])('%s --help lists its flags', async (name) => {
+    const { code, out, err } = await holdfast([name, '--help'])
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toContain(`Usage: holdfast ${name} [flags]`)
+    for (const flag of ['--schema <name>', '--json', '--help']) expect(out).toContain(flag)
+  })
+
+  test('the version is that of the package', async () => {
+    const { out } = await holdfast(['--version'])
+    expect(out).toMatch(/^\d+\.\d+\.\d+\S*\n$/)
+  })
+
+  test('grants prints them, and nothing else', async () => {
+    const { code, out } = await holdfast(['grants', '--role', 'a"pp', '--schema', 'my "schema"'])
+    expect(code).toBe(0)
+    expect(out).toMatch(/^GRANT USAGE ON SCHEMA "my ""schema""" TO "a""pp";\n/)
+    for (const line of out.trimEnd().split('\n')) {
+      expect(line).toMatch(
+        /^GRANT (USAGE ON SCHEMA|EXECUTE ON FUNCTION|SELECT ON TABLE) "my ""schema"""(\."[a-z_]+")? TO "a""pp";$/,
+      )
+    }
+  })
+
+  test('plan prints SQL, or JSON with the SQL in it', async () => {
+    const [text, json] = await Promise.all([holdfast(['plan']), holdfast(['plan', '--json'])])
+    expect(text.out).toContain('CREATE TABLE "holdfast".')
+    expect(JSON.parse(json.out)).toEqual({ sql: text.out })
+  })
+})
+
+describe('what is not understood: exit code 2, usage, and nothing typed is repeated', () => {
+  const secret = 'postgres://u:s3cret@127.0.0.1:1/x'
+  test.each([
+    ['no command', []],
+    ['an unknown command', ['migarte']],
+    ['a URL for a command', [secret]],
+    ['an unknown flag', ['migrate', '--nope']],
+    ['an unknown flag with a value', ['migrate', `--url=${secret}`]],
+    ['a flag without its value', ['doctor', '--role']],
+    ['a value for a switch', ['plan', '--json=yes']],
+    ['an argument', ['migrate', secret]],
+    ['a missing flag', ['grants']],
+    ['no database', ['migrate']],
+    ['a name that cannot be', ['plan', '--schema', 'public']],
+    ['a migration that is not there', ['plan', '--from', '9999']],
+  ])('%s', async (_, args) => {
+    const { code, out, err } = await holdfast(args)
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain('Usage: holdfast')
+    expect(err).not.toContain('s3cret')
+  })
+})
+
+describe('failures: exit code 1, the next step, no password', () => {
+  test.each([
+    ['nobody listens', 'postgres://u:s3cret@127.0.0.1:1/x', /ECONNREFUSED.*\nCheck host and port/],
+    ['no such host', 'postgres://u:s3cret@host.invalid/x', /Check host and port/],
+    ['not a URL', 'postgres://u:s3cret@a:b:c/x', /Write the database URL as postgres:/],
+  ])('%s', async (_, wrong, message) => {
+    const { code, out, err } = await holdfast(['migrate', '--database-url', wrong])
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(message)
+    expect(err).not.toContain('s3cret')
+  })
+
+  test('no such database; as JSON', async () => {
+    const wrong = new URL(url)
+    wrong.pathname = '/nowhere'
+    const { code, err } = await holdfast(['doctor', '--json'], { DATABASE_URL: wrong.href })
+    expect(code).toBe(1)
+    expect(JSON.parse(err)).toEqual({
+      error: {
+        code: '3D000',
+        message: 'database "nowhere" does not exist',
+        next: expect.stringContaining('Create the database'),
+      },
+    })
+  })
+
+  test('an error of the library keeps its code', async () => {
+    const database = await createDatabase(inject('postgresUrl'))
+    await withClient(database, (client) =>
+      client.query('CREATE SCHEMA taken CREATE TABLE theirs ()'),
+    )
+    const args = ['migrate', '--schema', 'taken', '--database-url', database]
+    const { code, err } = await holdfast(args)
+    expect(code).toBe(1)
+    expect(err).toContain('SCHEMA_OCCUPIED (taken)')
+    const asJson = await holdfast([...args, '--json'])
+    expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: 'SCHEMA_OCCUPIED' } })
+  })
+
+  test('what the server refused is said', async () => {
+    const database = await createDatabase(inject('postgresUrl'))
+    const role = `small_${new URL(database).pathname.slice(6)}`
+    await withClient(database, (client) => client.query(`CREATE ROLE ${role} LOGIN`))
+    const as = new URL(database)
+    as.username = role
+    const { code, err } = await holdfast(['migrate'], { DATABASE_URL: as.href })
+    expect(code).toBe(1)
+    expect(err).toMatch(/SCHEMA_FAILED[^]*PostgreSQL said: permission denied for database/)
+  })
+})
+
+describe('on a database', () => {
+  test('doctor, migrate, doctor, drift, doctor, repair, doctor', async () => {
+    const missing = await withUrl('doctor')
+    expect(missing.code).toBe(1)
+    expect(missing.out).toContain('[schema-missing]\n  Run `holdfast migrate`')
+
+    const first = await withUrl('migrate')
+    expect(first.code).toBe(0)
+    expect(first.out).toMatch(/^Schema "holdfast" is up to date: \d+ files applied\.\n$/)
+    expect(first.err).toMatch(/^migrations\/0001-/)
+    expect(await withUrl('migrate')).toEqual({
+      code: 0,
+      out: 'Schema "holdfast" is up to date already.\n',
+      err: '',
+    })
+    expect(await withUrl('doctor')).toEqual({
+      code: 0,
+      out: 'Everything is as expected.\n',
+      err: '',
+    })
+
+    await withClient(url, (client) =>
+      client.query('ALTER FUNCTION holdfast.apply SECURITY INVOKER'),
+    )
+    const drifted = await withUrl('doctor', '--json')
+    expect(drifted.code).toBe(1)
+    expect(JSON.parse(drifted.out)).toEqual({
+      findings: [
+        {
+          code: 'function-security',
+          object: expect.stringMatching(/^function apply\(/),
+          what: expect.any(String),
+          fix: expect.stringContaining('holdfast migrate --repair'),
+        },
+      ],
+    })
+    const repaired = await withUrl('migrate', '--repair', '--json')
+    expect(JSON.parse(repaired.out)).toMatchObject({ schema: 'holdfast', leftover: [] })
+    expect(repaired.err).toBe('')
+    expect((await withUrl('doctor')).code).toBe(0)
+  })
+
+  test('flags come before the environment', async () => {
+    const environment = { DATABASE_URL: 'postgres://u@127.0.0.1:1/x', HOLDFAST_SCHEMA: 'from_env' }
+    const flag = ['--database-url', url]
+    const byVariable = await holdfast(['migrate', '--json', ...flag], environment)
+    expect(JSON.parse(byVariable.out)).toMatchObject({ schema: 'from_env' })
+    const byFlag = await holdfast(['migrate', '--json', '--schema', `we"ird`, ...flag], environment)
+    expect(JSON.parse(byFlag.out)).toMatchObject({ schema: `we"ird` })
+  })
+
+  test('doctor --role, before and after grants', async () => {
+    const schema = 'of_roles'
+    const role = `app_${new URL(url).pathname.slice(6)}`
+    await withUrl('migrate', '--schema', schema)
+    await withClient(url, (client) => client.query(`CREATE ROLE ${role}`))
+    const doctor = (): Promise<Result> => withUrl('doctor', '--schema', schema, '--role', role)
+    const before = await doctor()
+    expect(before.code).toBe(1)
+    expect(before.out).toContain('[role-privilege-missing]')
+    const { out: sql } = await holdfast(['grants', '--schema', schema, '--role', role])
+    await withClient(url, (client) => client.query(sql))
+    expect((await doctor()).code).toBe(0)
+    await withClient(url, (client) => client.query(`GRANT SELECT ON ${schema}.balance TO ${role}`))
+    const after = await doctor()
+    expect(after.code).toBe(1)
+    expect(after.out).toContain(`REVOKE SELECT ON TABLE ${schema}.balance FROM ${role};`)
+  })
+
+  test('waits for another installer, as long as lock_timeout allows', async () => {
+    const { out: sql } = await holdfast(['plan', '--schema', 'busy'])
+    const [lock] = /pg_advisory_xact_lock\(-?\d+\)/.exec(sql) as [string]
+    await withClient(url, async (other) => {
+      await other.query('BEGIN')
+      await other.query(`SELECT ${lock}`)
+      const environment = { DATABASE_URL: url, PGOPTIONS: '-c lock_timeout=50ms' }
+      const { code, err } = await holdfast(['migrate', '--schema', 'busy'], environment)
+      expect(code).toBe(1)
+      expect(err).toMatch(/lock timeout\nSomebody holds a lock/)
+      const waiting = withUrl('migrate', '--schema', 'busy')
+      await waitUntil('the command waits', async () => {
+        const { rowCount } = await other.query(
+          `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+           WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`,
+        )
+        return rowCount === 1 ? true : undefined
+      })
+      await other.query('COMMIT')
+      expect((await waiting).code).toBe(0)
+    })
+  })
+
+  test('what plan printed is what migrate and doctor expect', async () => {
+    const { out: sql } = await holdfast(['plan', '--schema', 'planned'])
+    await withClient(url, (client) => client.query(sql))
+    expect((await withUrl('doctor', '--schema', 'planned')).code).toBe(0)
+    expect((await withUrl('migrate', '--schema', 'planned')).out).toContain('already')
+  })
+})

@@ -1,0 +1,786 @@
+-- Applies operations, in order, each all or nothing; one call is one round trip.
+--
+-- Every array has one element per line; the lines of one operation follow each other and share
+-- their number in "ops". A null array is a column of nulls.
+--
+--   1. One look without locks: the lines, and which accounts are missing or already too short.
+--   2. Missing accounts are opened, in a statement of their own, in the order of the primary key.
+--   3. The balance rows are locked FOR NO KEY UPDATE in that same order. From here on everything
+--      that belongs to these accounts is ours.
+--   4. Which ids are known: whoever used them before has committed. What is due falls due.
+--   5. Decisions, in variables.
+--   6. Operation ids; then balances and movements; then holds.
+--
+-- A refusal is an answer, never an exception, so that the caller's transaction can go on. At
+-- REPEATABLE READ a conflict is PostgreSQL's own 40001; one operation id used for two accounts of a
+-- scope at the same moment is its 23505.
+--
+-- flags  1 book it whatever the balance; 2 a walled account; 4 a rolling window
+--        8, 16 settle above the hold: 0 book, 1 refuse, 2 cap, 3 if available
+--        32, 64 settle after expiry: 0 book, 1 refuse, 2 ignore; 128 remember a refusal for the ttl
+-- answer one line per element: number, status, seq, credited, debited, held, allowance, at, extra
+--        0 accepted; 1 replayed; 2 short, extra: when to try again; 3 conflict, extra: the field
+--        4 no such hold or operation; 5 the hold has ended, extra: its state; 6 too large
+--        7 more than is left to give back, extra: what is left; 8 the same id twice in one call
+--        9 refused because of another line; 10 refused before, extra: the answer then
+CREATE OR REPLACE FUNCTION :"schema".apply(
+  ops integer[],
+  buckets smallint[],
+  bases uuid[],
+  owners uuid[],
+  ids uuid[],
+  operation_ids text[],
+  kinds smallint[],
+  books text[],
+  keys text[],
+  scopes text[],
+  amounts bigint[],
+  allowances bigint[],
+  flags integer[],
+  home_buckets smallint[],
+  notes text[],
+  units text[],
+  zones text[],
+  every_us bigint[],
+  ttls_ms bigint[],
+  refs text[],
+  terms text[]
+) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = :"schema", pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_mergejoin = off
+SET enable_hashjoin = off
+SET enable_memoize = off
+SET enable_material = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  largest CONSTANT bigint := 4611686018427387903;
+  began CONSTANT timestamptz := clock_timestamp();
+  moment timestamptz;
+  n integer := cardinality(ops);
+  -- Lines: one per element, but for a hold over several accounts one for each of them. A line
+  -- that is answered without a lock has no slot.
+  l_ord integer[]; l_slot integer[]; l_bucket smallint[]; l_account uuid[]; l_hold uuid[];
+  l_known boolean[]; l_denied boolean[]; l_refunded bigint[];
+  any_known boolean; any_denied boolean; any_missing boolean; any_hold boolean; any_due boolean;
+  any_special boolean; any_several boolean := false; all_valid boolean; all_plain boolean; any_new_hold boolean := false; any_ended boolean := false;
+  -- Accounts, in lock order.
+  slots integer; expected integer;
+  s_bucket smallint[]; s_account uuid[]; s_credited bigint[]; s_debited bigint[]; s_held bigint[];
+  s_allowance bigint[]; s_seq bigint[]; s_before bigint[]; s_moved timestamptz[];
+  s_due timestamptz[]; s_refilled timestamptz[]; s_walled boolean[]; s_pinned boolean[];
+  s_granted boolean[]; s_place tid[]; s_missing boolean[]; s_denied boolean[];
+  w_credited bigint[]; w_debited bigint[]; w_held bigint[]; w_seq bigint[]; w_due timestamptz[];
+  -- Holds that lines name, by line; two lines may name the same one, h_at is the first of them.
+  h_at integer[]; h_state smallint[]; h_amount bigint[]; h_settled bigint[]; h_made bigint[];
+  h_seq bigint[]; h_expires timestamptz[]; h_ended timestamptz[]; h_operation text[];
+  h_changed boolean[]; h_place tid[];
+  -- Movements.
+  m integer := 0; m_mark integer;
+  m_line integer[]; m_slot integer[]; m_kind smallint[]; m_seq bigint[];
+  m_credit bigint[]; m_debit bigint[]; m_hold bigint[]; m_credited bigint[]; m_debited bigint[];
+  m_held bigint[]; m_allowance bigint[]; m_until timestamptz[]; m_refilled timestamptz[];
+  m_allowed bigint[];
+  m_main boolean[]; m_op_line integer[]; m_state smallint[]; m_ended_seq bigint[];
+  m_ended_at timestamptz[]; m_changed boolean[];
+  statuses smallint[]; extras text[]; shown bigint[]; answers text[];
+  first integer; last integer; k integer; i integer; s integer; g integer;
+  status smallint; kind smallint; state smallint; flag integer; refused boolean;
+  amount bigint; credit bigint; debit bigint; hold bigint; available bigint; allowed bigint;
+  every bigint; spare bigint; spill bigint; refunded bigint; lapsed bigint;
+  wanted bigint := 0; quiet boolean;
+  extra text; until timestamptz; refilled timestamptz; past record;
+BEGIN
+  IF n IS NULL OR n = 0 THEN RETURN ''; END IF;
+
+  -- 1. One look without locks: first the lines …
+  SELECT count(*), array_agg(x.ord), array_agg(x.slot), array_agg(x.bucket), array_agg(x.account),
+    array_agg(x.hold), bool_and(x.valid), bool_and(x.plain), bool_or(x.hold IS NOT NULL),
+    coalesce(max(x.slot), 0)
+  INTO n, l_ord, l_slot, l_bucket, l_account, l_hold, all_valid, all_plain, any_hold, expected
+  FROM (
+    SELECT w.*, CASE WHEN w.account IS NOT NULL
+      THEN dense_rank() OVER (ORDER BY w.bucket, w.account) END AS slot
+    FROM (
+      SELECT u.ord, coalesce(u.bucket, h.bucket) AS bucket, h.id AS hold,
+        CASE WHEN u.kind BETWEEN 4 AND 7 THEN h.account WHEN u.unit IS NULL THEN u.base
+          ELSE window_account(u.base, date_trunc(u.unit, began, u.zone)) END AS account,
+        u.kind IN (1, 2, 3, 12, 13) AND u.every IS NULL AND u.flag & 129 = 0 AS plain,
+        (u.op IS NOT NULL AND u.flag IS NOT NULL
+          AND coalesce(u.amount, 0) BETWEEN -largest AND largest
+          AND coalesce(u.allowance, 0) BETWEEN 0 AND largest AND coalesce(u.every, 1) > 0
+          AND coalesce(u.ttl, 1) BETWEEN 1 AND 100 * 366 * 86400000::bigint
+          AND CASE
+            WHEN u.kind IN (4, 5, 6) THEN coalesce(u.amount, 0) >= 0 AND u.ref IS NOT NULL
+              AND (u.kind <> 6 OR u.ttl IS NOT NULL)
+            WHEN u.kind IN (1, 2, 3, 7, 8, 10, 11, 12, 13) THEN
+              CASE u.kind WHEN 11 THEN u.amount <> 0 WHEN 10 THEN u.amount = 0 ELSE u.amount > 0 END
+              AND u.bucket IS NOT NULL AND u.base IS NOT NULL AND u.owner IS NOT NULL
+              AND u.id IS NOT NULL AND u.operation IS NOT NULL AND u.book IS NOT NULL
+              AND u.key IS NOT NULL AND u.scope IS NOT NULL
+              AND (u.kind <> 3 OR u.ttl IS NOT NULL AND u.ref IS NOT NULL)
+              AND (u.kind NOT IN (7, 10) OR u.ref IS NOT NULL)
+            END) IS TRUE AS valid
+      FROM unnest(
+          ops, buckets, bases, owners, ids, operation_ids, kinds, books, keys, scopes, amounts,
+          allowances, flags, home_buckets, units, zones, every_us, ttls_ms, refs
+        ) WITH ORDINALITY AS u(op, bucket, base, owner, id, operation, kind, book, key, scope,
+          amount, allowance, flag, home, unit, zone, every, ttl, ref, ord)
+      LEFT JOIN LATERAL (
+        -- A hold over several accounts has a row for each.
+        SELECT h.bucket, h.id, h.account FROM hold h
+        WHERE h.bucket = CASE WHEN u.kind BETWEEN 4 AND 6
+            THEN ('x' || left(u.ref, 3))::bit(12)::integer::smallint END
+          AND h.id = CASE WHEN u.kind BETWEEN 4 AND 6 THEN substr(u.ref, 5)::uuid END
+          AND (u.base IS NULL OR h.account = u.base)
+        UNION ALL
+        -- What is refunded may have been taken from a window that is over.
+        SELECT a.bucket, NULL, a.id FROM operation o
+        JOIN account a ON a.bucket = u.bucket AND a.id = o.account AND a.book = u.book AND a.key = u.key
+        WHERE u.kind = 7 AND o.bucket = coalesce(u.home, u.bucket) AND o.owner = u.owner
+          AND o.id = CASE WHEN u.kind = 7 THEN u.ref::uuid END
+        OFFSET 0
+      ) h ON u.kind BETWEEN 4 AND 7
+      OFFSET 0
+    ) w
+    ORDER BY w.ord, slot
+  ) x;
+  IF NOT all_valid THEN
+    RAISE EXCEPTION 'a line of the operation is not valid' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  FOR k IN 2..n LOOP
+    IF ops[l_ord[k]] = ops[l_ord[k - 1]] THEN
+      any_several := true;
+      i := l_ord[k];
+      g := l_ord[k - 1];
+      IF (ids[i], owners[i], operation_ids[i], coalesce(home_buckets[i], buckets[i]))
+        IS DISTINCT FROM (ids[g], owners[g], operation_ids[g], coalesce(home_buckets[g], buckets[g])) THEN
+        RAISE EXCEPTION 'the lines of an operation have different ids'
+          USING ERRCODE = 'invalid_parameter_value';
+      END IF;
+    END IF;
+  END LOOP;
+  IF any_several AND EXISTS (
+    SELECT FROM unnest(l_ord, l_slot) AS u(line, slot)
+    WHERE u.slot IS NOT NULL
+    GROUP BY ops[u.line], u.slot, kinds[u.line], refs[u.line]
+    HAVING count(*) > 1
+  ) THEN
+    RAISE EXCEPTION 'an operation has two lines of one kind for the same account'
+      USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+
+  -- … then the accounts: which are missing, and which are too short for all that is asked of them.
+  SELECT array_agg(b.seq IS NULL ORDER BY x.slot), bool_or(b.seq IS NULL),
+    array_agg(x.deniable AND coalesce(b.due_at > began, true) AND CASE
+      WHEN x.every IS NOT NULL THEN coalesce(NOT b.pinned AND least(x.burst,
+        b.credited - b.debited - b.held
+          + floor(extract(epoch FROM began - b.refilled_at) * 1000000 / x.every)) < x.least_amount, false)
+      ELSE coalesce(b.credited - b.debited - b.held, 0)
+        < CASE WHEN b.pinned THEN x.least_amount - b.allowance
+          ELSE least(x.least_need, x.least_bare - coalesce(b.allowance, 0)) END
+      END ORDER BY x.slot)
+  INTO s_missing, any_missing, s_denied
+  FROM (
+    SELECT u.slot, u.bucket, u.account, max(u.every) AS every, max(u.allowance) AS burst,
+      bool_and(u.kind IN (2, 3) AND u.flag & 129 = 0) AND (count(u.every) = 0
+        OR count(u.every) = count(*) AND min(u.every) = max(u.every)) AS deniable,
+      min(u.amount) AS least_amount, min(u.amount - u.allowance) AS least_need,
+      min(u.amount) FILTER (WHERE u.allowance IS NULL) AS least_bare
+    FROM (
+      SELECT y.slot, y.bucket, y.account, kinds[y.line] AS kind, flags[y.line] AS flag,
+        every_us[y.line] AS every, amounts[y.line] AS amount, allowances[y.line] AS allowance
+      FROM unnest(l_slot, l_bucket, l_account, l_ord) AS y(slot, bucket, account, line)
+      WHERE y.slot IS NOT NULL
+    ) u
+    GROUP BY u.slot, u.bucket, u.account
+  ) x
+  LEFT JOIN LATERAL (
+    SELECT b.* FROM balance b WHERE b.bucket = x.bucket AND b.account = x.account OFFSET 0
+  ) b ON true;
+  l_denied := array_fill(false, ARRAY[n]);
+  any_denied := coalesce(true = ANY (s_denied), false);
+  IF any_denied OR any_missing THEN
+    -- What can be answered without a lock does not get one, nor a new account: no line of such an
+    -- operation.
+    l_known := known_ids(l_ord, home_buckets, buckets, owners, ids, began);
+    first := 1;
+    WHILE first <= n LOOP
+      last := first;
+      refused := l_known[first] OR coalesce(s_denied[l_slot[first]], false);
+      WHILE last < n AND ops[l_ord[last + 1]] = ops[l_ord[first]] LOOP
+        last := last + 1;
+        refused := refused OR coalesce(s_denied[l_slot[last]], false);
+      END LOOP;
+      IF refused THEN
+        FOR k IN first..last LOOP
+          l_denied[k] := coalesce(s_denied[l_slot[k]], false);
+          l_slot[k] := NULL;
+        END LOOP;
+      END IF;
+      first := last + 1;
+    END LOOP;
+    SELECT array_agg(x.slot), coalesce(max(x.slot), 0)
+    INTO l_slot, expected
+    FROM (
+      SELECT CASE WHEN u.slot IS NOT NULL
+        THEN dense_rank() OVER (PARTITION BY u.slot IS NULL ORDER BY u.bucket, u.account) END AS slot
+      FROM unnest(l_slot, l_bucket, l_account) WITH ORDINALITY AS u(slot, bucket, account, ord)
+      ORDER BY u.ord
+    ) x;
+  END IF;
+
+  IF expected > 0 THEN
+    -- 2. Missing accounts. Opening one that exists does nothing.
+    IF any_missing THEN
+      PERFORM open_account(u.bucket, u.account, bases[u.ord], books[u.ord], keys[u.ord],
+        scopes[u.ord], units[u.ord], zones[u.ord],
+        CASE WHEN every_us[u.ord] IS NULL THEN coalesce(allowances[u.ord], 0) ELSE 0 END,
+        flags[u.ord] & 2 <> 0, began)
+      FROM (
+        SELECT DISTINCT ON (x.bucket, x.account) x.bucket, x.account, x.ord
+        FROM unnest(l_bucket, l_account, l_ord, l_slot) AS x(bucket, account, ord, slot)
+        LEFT JOIN LATERAL (
+          SELECT b.seq FROM balance b WHERE b.bucket = x.bucket AND b.account = x.account OFFSET 0
+        ) b ON true
+        WHERE x.slot IS NOT NULL AND b.seq IS NULL
+        ORDER BY x.bucket, x.account, x.ord
+      ) u;
+    END IF;
+
+    -- 3. The locks.
+    SELECT count(*), array_agg(x.bucket), array_agg(x.account), array_agg(x.credited),
+      array_agg(x.debited), array_agg(x.held), array_agg(x.allowance), array_agg(x.seq),
+      array_agg(x.moved_at), array_agg(x.due_at), array_agg(x.refilled_at), array_agg(x.walled),
+      array_agg(x.pinned), array_agg(x.granted), array_agg(x.place),
+      bool_or(x.due_at <= clock_timestamp()),
+      bool_or(x.granted OR x.pinned OR x.walled OR x.refilled_at IS NOT NULL)
+    INTO slots, s_bucket, s_account, s_credited, s_debited, s_held, s_allowance, s_seq, s_moved,
+      s_due, s_refilled, s_walled, s_pinned, s_granted, s_place, any_due, any_special
+    FROM (
+      SELECT b.*
+      FROM (
+        SELECT DISTINCT x.bucket, x.account
+        FROM unnest(l_bucket, l_account, l_slot) AS x(bucket, account, slot)
+        WHERE x.slot IS NOT NULL
+        ORDER BY x.bucket, x.account
+      ) u
+      CROSS JOIN LATERAL (
+        SELECT b.ctid AS place, b.* FROM balance b
+        WHERE b.bucket = u.bucket AND b.account = u.account
+        FOR NO KEY UPDATE OF b
+      ) b
+    ) x;
+    IF slots <> expected THEN
+      RAISE EXCEPTION 'an account vanished while it was being locked'
+        USING ERRCODE = 'serialization_failure';
+    END IF;
+  END IF;
+
+  -- 4. What is known about the ids, looked up after the locks: whoever had them before has
+  -- committed. Then what is due falls due.
+  l_known := known_ids(l_ord, home_buckets, buckets, owners, ids, began);
+  any_known := true = ANY (l_known);
+  IF expected > 0 THEN
+    IF any_due THEN
+      FOR s IN 1..slots LOOP
+        CONTINUE WHEN s_due[s] > clock_timestamp();
+        PERFORM fall_due(s_bucket[s], s_account[s]);
+        SELECT b.ctid AS place, b.* INTO past
+        FROM balance b
+        WHERE b.bucket = s_bucket[s] AND b.account = s_account[s];
+        s_credited[s] := past.credited;
+        s_debited[s] := past.debited;
+        s_held[s] := past.held;
+        s_seq[s] := past.seq;
+        s_moved[s] := past.moved_at;
+        s_due[s] := past.due_at;
+        s_place[s] := past.place;
+      END LOOP;
+    END IF;
+    s_before := s_seq;
+    IF any_hold THEN
+      SELECT array_agg(x.first), array_agg(x.state), array_agg(x.amount), array_agg(x.settled),
+        array_agg(x.made_seq), array_agg(x.seq), array_agg(x.expires_at), array_agg(x.ended_at),
+        array_agg(x.operation_id), array_agg(x.place), array_agg(false)
+      INTO h_at, h_state, h_amount, h_settled, h_made, h_seq, h_expires, h_ended, h_operation,
+        h_place, h_changed
+      FROM (
+        SELECT h.*,
+          min(u.ord) OVER (PARTITION BY u.bucket, u.hold, u.account) AS first
+        FROM unnest(l_bucket, l_hold, l_account) WITH ORDINALITY AS u(bucket, hold, account, ord)
+        LEFT JOIN LATERAL (
+          SELECT h.ctid AS place, h.* FROM hold h
+          WHERE h.bucket = u.bucket AND h.id = u.hold AND h.account = u.account
+          OFFSET 0
+        ) h ON true
+        ORDER BY u.ord
+      ) x;
+    END IF;
+  END IF;
+  -- Later than whatever the locks waited for.
+  moment := clock_timestamp();
+
+  -- 5. Decisions. First the usual case, a batch of plain lines that all fit, in as few steps a line
+  -- as possible; if one does not fit, everything is decided again by the full rules below.
+  first := 1;
+  IF all_plain AND NOT any_known AND NOT any_denied AND NOT any_special AND NOT any_several THEN
+    w_credited := s_credited;
+    w_debited := s_debited;
+    w_held := s_held;
+    w_seq := s_seq;
+    w_due := s_due;
+    m_credit := array_fill(0::bigint, ARRAY[n]);
+    m_debit := m_credit;
+    m_hold := m_credit;
+    FOR k IN 1..n LOOP
+      s := l_slot[k];
+      kind := kinds[k];
+      amount := amounts[k];
+      allowed := coalesce(allowances[k], s_allowance[s]);
+      IF kind = 2 THEN
+        EXIT WHEN s_credited[s] - s_debited[s] - s_held[s] + allowed < amount;
+        m_debit[k] := amount;
+        s_debited[s] := s_debited[s] + amount;
+        EXIT WHEN s_debited[s] > largest;
+      ELSIF kind = 3 THEN
+        EXIT WHEN s_credited[s] - s_debited[s] - s_held[s] + allowed < amount;
+        m_hold[k] := amount;
+        s_held[s] := s_held[s] + amount;
+        EXIT WHEN s_held[s] > largest;
+        m_until[k] := moment + ttls_ms[k] * interval '1 millisecond';
+        s_due[s] := least(s_due[s], m_until[k]);
+        any_new_hold := true;
+      ELSE
+        m_credit[k] := amount;
+        s_credited[s] := s_credited[s] + amount;
+        EXIT WHEN s_credited[s] > largest;
+      END IF;
+      s_seq[s] := s_seq[s] + 1;
+      m_seq[k] := s_seq[s];
+      m_credited[k] := s_credited[s];
+      m_debited[k] := s_debited[s];
+      m_held[k] := s_held[s];
+      m_allowance[k] := allowed;
+      m := k;
+    END LOOP;
+    IF m = n THEN
+      FOR s IN 1..slots LOOP
+        s_moved[s] := greatest(s_moved[s], moment);
+      END LOOP;
+      FOR k IN 1..n LOOP
+        s_allowance[l_slot[k]] := m_allowance[k];
+      END LOOP;
+      m_line := l_ord;
+      m_slot := l_slot;
+      m_kind := kinds;
+      m_main := array_fill(true, ARRAY[n]);
+      m_op_line := array_fill(0, ARRAY[n]);
+      wanted := n;
+      SELECT array_agg(concat_ws(',', u.ord, 0, u.seq, u.credited, u.debited, u.held, u.allowance,
+        micros(s_moved[u.slot]), micros(u.until)) ORDER BY u.ord)
+      INTO answers
+      FROM unnest(m_slot, m_seq, m_credited, m_debited, m_held, m_allowance, m_until)
+        WITH ORDINALITY AS u(slot, seq, credited, debited, held, allowance, until, ord);
+      first := n + 1;
+    ELSE
+      m := 0;
+      any_new_hold := false;
+      s_credited := w_credited;
+      s_debited := w_debited;
+      s_held := w_held;
+      s_seq := w_seq;
+      s_due := w_due;
+    END IF;
+  END IF;
+
+  WHILE first <= n LOOP
+    last := first;
+    WHILE last < n AND ops[l_ord[last + 1]] = ops[l_ord[first]] LOOP
+      last := last + 1;
+    END LOOP;
+    i := l_ord[first];
+    IF l_known[first] THEN
+      answers[first:last] := replay(coalesce(home_buckets[i], buckets[i]), owners[i], ids[i],
+        operation_ids[i], l_ord[first:last], kinds[i:l_ord[last]], buckets[i:l_ord[last]],
+        bases[i:l_ord[last]], amounts[i:l_ord[last]], notes[i:l_ord[last]],
+        refs[i:l_ord[last]]);
+      first := last + 1;
+      CONTINUE;
+    ELSIF l_slot[first] IS NULL AND l_account[first] IS NOT NULL THEN
+      answers[first:last] := refusal(l_ord[first:last], l_bucket[first:last], l_account[first:last],
+        l_denied[first:last], kinds[i:l_ord[last]], amounts[i:l_ord[last]], allowances[i:l_ord[last]],
+        flags[i:l_ord[last]], units[i:l_ord[last]], zones[i:l_ord[last]], every_us[i:l_ord[last]],
+        moment);
+      first := last + 1;
+      CONTINUE;
+    END IF;
+
+    IF flags[i] & 128 <> 0 THEN
+      -- A refusal that is no longer remembered makes room for the next answer.
+      DELETE FROM operation o
+      WHERE o.bucket = coalesce(home_buckets[i], buckets[i]) AND o.owner = owners[i]
+        AND o.id = ids[i] AND o.refused_until <= began;
+    END IF;
+    m_mark := m;
+    refused := false;
+    FOR k IN first..last LOOP
+      i := l_ord[k];
+      s := l_slot[k];
+      kind := kinds[i];
+      amount := amounts[i];
+      flag := flags[i];
+      every := every_us[i];
+      status := 0;
+      extra := NULL;
+      until := NULL;
+      credit := 0;
+      debit := 0;
+      hold := 0;
+      spill := 0;
+      quiet := false;
+      IF s IS NULL THEN
+        status := 4;
+      ELSE
+        refilled := s_refilled[s];
+        allowed := CASE WHEN s_pinned[s] THEN s_allowance[s]
+          ELSE coalesce(allowances[i], s_allowance[s]) END;
+        IF every IS NULL AND refilled IS NOT NULL THEN
+          allowed := 0;
+        ELSIF every IS NOT NULL THEN
+          -- A rate limit: the allowance is the size of a bucket that fills up by itself.
+          spare := allowed - s_credited[s] + s_debited[s] + s_held[s];
+          credit := coalesce(
+            floor(extract(epoch FROM moment - refilled) * 1000000 / every)::bigint, spare);
+          IF credit >= spare THEN
+            -- Full. What was given back on top of that is spilt.
+            credit := greatest(spare, 0);
+            spill := greatest(-spare, 0);
+            refilled := moment;
+          ELSE
+            refilled := refilled + credit * every * interval '1 microsecond';
+          END IF;
+          spare := allowed;
+          allowed := 0;
+        END IF;
+        available := s_credited[s] + credit - s_debited[s] - spill - s_held[s] + allowed;
+
+        IF kind = 2 OR kind = 11 AND amount < 0 THEN
+          debit := abs(amount);
+          IF available < debit AND (flag & 1 = 0 OR s_walled[s]) THEN status := 2; END IF;
+        ELSIF kind = 3 THEN
+          hold := amount;
+          until := moment + ttls_ms[i] * interval '1 millisecond';
+          extra := micros(until);
+          IF available < hold AND (flag & 1 = 0 OR s_walled[s]) THEN status := 2; END IF;
+        ELSIF kind IN (1, 11, 12, 13) THEN
+          credit := amount;
+        ELSIF kind = 8 THEN
+          until := (terms[i]::jsonb ->> 'effective_at')::timestamptz;
+          IF until IS NULL OR until <= moment THEN
+            credit := amount;
+            until := coalesce((terms[i]::jsonb ->> 'expires_at')::timestamptz,
+              moment + (terms[i]::jsonb ->> 'expires_in_ms')::bigint * interval '1 millisecond');
+          END IF;
+        ELSIF kind = 10 THEN
+          -- Of a grant that has not begun, nothing was credited yet.
+          SELECT CASE WHEN c.state = 0 THEN 0 ELSE c.remaining END, c.state INTO debit, state
+          FROM credit_grant c
+          WHERE c.bucket = l_bucket[k] AND c.account = l_account[k] AND c.id = refs[i]::uuid;
+          IF NOT FOUND THEN
+            status := 4;
+          ELSIF state > 1 THEN
+            status := 5;
+            extra := CASE WHEN state = 2 THEN 3 ELSE 5 END;
+          END IF;
+        ELSIF kind = 7 THEN
+          credit := amount;
+          SELECT o.seq, CASE WHEN o.kind = 3 THEN coalesce(h.settled, 0) ELSE abs(o.amount) END
+            - o.returned
+          INTO refunded, spare
+          FROM operation o
+          LEFT JOIN hold h ON o.kind = 3 AND h.bucket = l_bucket[k] AND h.account = l_account[k]
+            AND h.id = hash_name(concat(o.owner, ':', o.id))
+          WHERE o.bucket = coalesce(home_buckets[i], buckets[i]) AND o.owner = owners[i]
+            AND o.id = refs[i]::uuid AND o.account = l_account[k]
+            AND o.seq IS NOT NULL AND o.kind IN (2, 3, 11);
+          IF NOT FOUND THEN
+            status := 4;
+          ELSIF spare < amount THEN
+            status := 7;
+            extra := spare;
+          END IF;
+          l_refunded[k] := refunded;
+        ELSIF kind = 6 THEN
+          g := h_at[k];
+          IF h_state[g] <> 0 THEN
+            status := 5;
+            extra := h_state[g];
+          END IF;
+        ELSIF kind = 5 THEN
+          g := h_at[k];
+          CASE h_state[g]
+            WHEN 0 THEN hold := -h_amount[g];
+            WHEN 2 THEN status := 1;
+            ELSE status := 5; extra := h_state[g];
+          END CASE;
+        ELSIF kind = 4 THEN
+          g := h_at[k];
+          state := h_state[g];
+          amount := coalesce(amount, h_amount[g]);
+          IF flag & 24 = 16 THEN amount := least(amount, h_amount[g]); END IF;
+          IF state IN (0, 3) THEN
+            -- After expiry the held amount has gone back already.
+            hold := CASE WHEN state = 0 THEN -h_amount[g] ELSE 0 END;
+            debit := amount;
+            IF state = 3 AND flag & 96 = 32 OR state = 3 AND s_walled[s] AND available < debit THEN
+              status := 5;
+              extra := state;
+            ELSIF state = 3 AND flag & 96 = 64 THEN
+              quiet := true;
+            ELSIF amount > h_amount[g] AND (flag & 24 = 8
+              OR (flag & 24 = 24 OR s_walled[s]) AND available - hold < debit) THEN
+              status := 2;
+            END IF;
+          ELSIF state IN (1, 4) AND h_settled[g] = amount THEN
+            status := 1;
+          ELSIF state IN (1, 4) THEN
+            status := 3;
+            extra := 'amount';
+          ELSE
+            status := 5;
+            extra := state;
+          END IF;
+        ELSE
+          status := 4;
+        END IF;
+        debit := debit + spill;
+        IF status = 0 AND (s_credited[s] + credit > largest OR s_debited[s] + debit > largest
+          OR s_held[s] + hold > largest) THEN
+          status := 6;
+        END IF;
+      END IF;
+
+      IF status = 0 AND kind = 6 THEN
+        h_expires[g] := greatest(h_expires[g], moment + ttls_ms[i] * interval '1 millisecond');
+        h_changed[g] := true;
+        any_ended := true;
+        extra := micros(h_expires[g]);
+      ELSIF status = 0 AND NOT quiet THEN
+        m := m + 1;
+        m_refilled[m] := s_refilled[s];
+        m_allowed[m] := s_allowance[s];
+        s_credited[s] := s_credited[s] + credit;
+        s_debited[s] := s_debited[s] + debit;
+        s_held[s] := s_held[s] + hold;
+        s_seq[s] := s_seq[s] + 1;
+        s_moved[s] := greatest(s_moved[s], moment);
+        s_refilled[s] := refilled;
+        IF s_walled[s] THEN
+          -- A lower backorder only stops what comes next.
+          s_allowance[s] := greatest(allowed, s_debited[s] + s_held[s] - s_credited[s]);
+        ELSIF every IS NULL THEN
+          s_allowance[s] := allowed;
+        END IF;
+        m_line[m] := k;
+        m_slot[m] := s;
+        m_kind[m] := kind;
+        m_seq[m] := s_seq[s];
+        m_credit[m] := credit;
+        m_debit[m] := debit;
+        m_hold[m] := hold;
+        m_credited[m] := s_credited[s];
+        m_debited[m] := s_debited[s];
+        m_held[m] := s_held[s];
+        m_allowance[m] := s_allowance[s];
+        m_until[m] := until;
+        m_main[m] := true;
+        m_op_line[m] := k - first;
+        IF kind NOT IN (4, 5) THEN wanted := wanted + 1; END IF;
+        IF until IS NOT NULL THEN
+          s_due[s] := least(s_due[s], until);
+        END IF;
+        IF kind = 3 THEN
+          any_new_hold := true;
+        ELSIF kind IN (4, 5) THEN
+          m_state[m] := h_state[g];
+          m_ended_seq[m] := h_seq[g];
+          m_ended_at[m] := h_ended[g];
+          m_changed[m] := h_changed[g];
+          h_settled[g] := CASE WHEN kind = 4 THEN debit END;
+          h_state[g] := CASE WHEN kind = 5 THEN 2 WHEN state = 3 THEN 4 ELSE 1 END;
+          h_seq[g] := s_seq[s];
+          h_ended[g] := s_moved[s];
+          h_changed[g] := true;
+          any_ended := true;
+        END IF;
+      ELSIF status = 2 AND every IS NULL AND debit + hold <= allowed THEN
+        extra := retry_at(l_bucket[k], l_account[k], debit + hold - available, flag & 4 <> 0,
+          units[i], zones[i], moment);
+      ELSIF status = 2 AND every IS NOT NULL AND debit + hold - spill <= spare THEN
+        extra := micros(refilled + (debit - spill + hold - available) * every * interval '1 microsecond');
+      END IF;
+      statuses[k] := status;
+      extras[k] := extra;
+      -- What a refused rate limit has been refilled with is not in the balance.
+      shown[k] := CASE WHEN every IS NOT NULL THEN CASE WHEN status = 2 THEN credit - spill ELSE 0 END
+        WHEN status = 0 AND kind <> 6 AND NOT quiet THEN s_allowance[s] ELSE allowed END;
+      refused := refused OR status > 1;
+    END LOOP;
+
+    IF refused THEN
+      -- All or nothing: undo the lines that were fine.
+      WHILE m > m_mark LOOP
+        s := m_slot[m];
+        k := m_line[m];
+        s_credited[s] := s_credited[s] - m_credit[m];
+        s_debited[s] := s_debited[s] - m_debit[m];
+        s_held[s] := s_held[s] - m_hold[m];
+        s_seq[s] := s_seq[s] - 1;
+        s_refilled[s] := m_refilled[m];
+        s_allowance[s] := m_allowed[m];
+        statuses[k] := 9;
+        IF m_kind[m] NOT IN (4, 5) THEN wanted := wanted - 1; END IF;
+        IF m_kind[m] IN (4, 5) THEN
+          g := h_at[k];
+          h_state[g] := m_state[m];
+          h_settled[g] := NULL;
+          h_seq[g] := m_ended_seq[m];
+          h_ended[g] := m_ended_at[m];
+          h_changed[g] := m_changed[m];
+        END IF;
+        m := m - 1;
+      END LOOP;
+    ELSE
+      FOR g IN m_mark + 1..m LOOP
+        s := m_slot[g];
+        k := m_line[g];
+        i := l_ord[k];
+        IF m_kind[g] = 7 THEN
+          UPDATE operation o SET returned = o.returned + amounts[i]
+          WHERE o.bucket = coalesce(home_buckets[i], buckets[i]) AND o.owner = owners[i]
+            AND o.id = refs[i]::uuid AND o.account = s_account[s];
+        END IF;
+        IF s_granted[s] OR m_kind[g] = 8 THEN
+          lapsed := move_grants(s_bucket[s], s_account[s], m_kind[g], m_seq[g], m_debit[g],
+            m_credit[g], m_hold[g], h_made[h_at[k]], l_refunded[k],
+            CASE WHEN m_kind[g] = 10 THEN refs[i]::uuid ELSE ids[i] END,
+            coalesce(operation_ids[i], h_operation[k]),
+            amounts[i], terms[i]::jsonb, notes[i]::jsonb, moment,
+            m_credited[g] - m_debited[g] - m_held[g]);
+          s_granted[s] := true;
+          IF lapsed > 0 THEN
+            m := m + 1;
+            s_debited[s] := s_debited[s] + lapsed;
+            s_seq[s] := s_seq[s] + 1;
+            m_line[m] := k; m_slot[m] := s; m_kind[m] := 9; m_seq[m] := s_seq[s];
+            m_credit[m] := 0; m_debit[m] := lapsed; m_hold[m] := 0;
+            m_credited[m] := s_credited[s]; m_debited[m] := s_debited[s]; m_held[m] := s_held[s];
+            m_allowance[m] := s_allowance[s]; m_main[m] := false;
+          END IF;
+        END IF;
+      END LOOP;
+    END IF;
+    FOR k IN first..last LOOP
+      s := l_slot[k];
+      IF statuses[k] = 1 THEN
+        SELECT concat_ws(',', l_ord[k], 1, v.seq, v.credited, v.debited, v.held, v.allowance,
+          micros(v.at))
+        INTO extra
+        FROM movement v
+        WHERE v.bucket = s_bucket[s] AND v.account = s_account[s] AND v.at = h_ended[h_at[k]]
+          AND v.seq BETWEEN h_seq[h_at[k]] AND h_seq[h_at[k]] + 1
+          AND (v.seq = h_seq[h_at[k]]
+            OR v.seq = h_seq[h_at[k]] + 1 AND v.kind = 9 AND v.hold_id = l_hold[k])
+        ORDER BY v.seq DESC
+        LIMIT 1;
+        -- Or it ended in this very call, and is not written yet.
+        FOR g IN REVERSE m..1 LOOP
+          EXIT WHEN extra IS NOT NULL;
+          IF m_slot[g] = s AND (m_seq[g] = h_seq[h_at[k]] OR m_seq[g] = h_seq[h_at[k]] + 1
+            AND m_kind[g] = 9 AND l_hold[m_line[g]] = l_hold[k]) THEN
+            extra := concat_ws(',', l_ord[k], 1, m_seq[g], m_credited[g], m_debited[g], m_held[g],
+              m_allowance[g], micros(s_moved[s]));
+          END IF;
+        END LOOP;
+        answers[k] := extra;
+        CONTINUE;
+      END IF;
+      answers[k] := concat_ws(',', l_ord[k], statuses[k], coalesce(s_seq[s], 0),
+        coalesce(s_credited[s], 0), coalesce(s_debited[s], 0), coalesce(s_held[s], 0),
+        coalesce(shown[k], 0),
+        coalesce(micros(s_moved[s]), 0), extras[k]);
+    END LOOP;
+    IF refused AND flags[l_ord[first]] & 128 <> 0 AND ids[l_ord[first]] IS NOT NULL THEN
+      INSERT INTO operation (bucket, owner, id, line, kind, account, amount, at, refused_until, refusal)
+      SELECT coalesce(home_buckets[x.i], buckets[x.i]), owners[x.i], ids[x.i], x.line - 1, kinds[x.i],
+        x.account, amounts[x.i], moment, moment + ttls_ms[x.i] * interval '1 millisecond', x.answer
+      FROM unnest(l_ord[first:last], l_account[first:last], answers[first:last])
+        WITH ORDINALITY AS x(i, account, answer, line)
+      ON CONFLICT DO NOTHING;
+    END IF;
+    first := last + 1;
+  END LOOP;
+
+  -- 6. Writes.
+  IF m > 0 THEN
+    IF wanted > 0 THEN
+      INSERT INTO operation (bucket, owner, id, line, kind, account, amount, seq, at, ref)
+      SELECT coalesce(home_buckets[x.i], buckets[x.i]), owners[x.i], ids[x.i], x.line, kinds[x.i],
+        s_account[x.slot], amounts[x.i], x.seq, s_moved[x.slot],
+        CASE WHEN kinds[x.i] = 7 THEN refs[x.i]::uuid END
+      FROM (
+        SELECT l_ord[u.line] AS i, u.op_line AS line, u.slot, u.seq
+        FROM unnest(m_line, m_op_line, m_slot, m_kind, m_seq, m_main)
+          WITH ORDINALITY AS u(line, op_line, slot, kind, seq, main, ord)
+        -- Behind m are leftovers of operations that were refused.
+        WHERE u.ord <= m AND u.main AND u.kind NOT IN (4, 5)
+      ) x;
+    END IF;
+    WITH changed AS (
+      UPDATE balance b
+      SET credited = u.credited, debited = u.debited, held = u.held, allowance = u.allowance,
+        seq = u.seq, moved_at = u.moved_at, due_at = u.due_at, refilled_at = u.refilled_at,
+        granted = u.granted
+      FROM unnest(s_place, s_credited, s_debited, s_held, s_allowance, s_seq, s_before,
+          s_moved, s_due, s_refilled, s_granted)
+        AS u(place, credited, debited, held, allowance, seq, before, moved_at, due_at, refilled_at,
+          granted)
+      WHERE b.ctid = u.place AND u.seq <> u.before
+    )
+    INSERT INTO movement (bucket, kind, account, seq, at, credit, debit, hold, credited, debited,
+      held, allowance, operation_id, hold_id, grant_id, note)
+    SELECT s_bucket[u.slot], u.kind, s_account[u.slot], u.seq, s_moved[u.slot], u.credit, u.debit, u.hold,
+      u.credited, u.debited, u.held, u.allowance,
+      coalesce(operation_ids[l_ord[u.line]], h_operation[u.line]),
+      CASE WHEN u.kind = 3 THEN refs[l_ord[u.line]]::uuid ELSE l_hold[u.line] END,
+      CASE u.kind WHEN 8 THEN ids[l_ord[u.line]] WHEN 10 THEN refs[l_ord[u.line]]::uuid END,
+      notes[l_ord[u.line]]::jsonb
+    FROM unnest(m_line, m_slot, m_kind, m_seq, m_credit, m_debit, m_hold, m_credited,
+        m_debited, m_held, m_allowance)
+      AS u(line, slot, kind, seq, credit, debit, hold, credited, debited, held, allowance)
+    LIMIT m;
+  END IF;
+  IF any_new_hold THEN
+    INSERT INTO hold (bucket, id, account, amount, expires_at, made_seq, operation_id)
+    SELECT s_bucket[u.slot], refs[l_ord[u.line]]::uuid, s_account[u.slot], u.hold, u.until, u.seq,
+      operation_ids[l_ord[u.line]]
+    FROM unnest(m_line, m_slot, m_kind, m_hold, m_until, m_seq)
+      WITH ORDINALITY AS u(line, slot, kind, hold, until, seq, ord)
+    WHERE u.kind = 3 AND u.ord <= m;
+  END IF;
+  IF any_ended THEN
+    UPDATE hold h
+    SET state = u.state, settled = u.settled, seq = u.seq, ended_at = u.ended_at,
+      expires_at = u.expires_at
+    FROM unnest(h_place, h_state, h_settled, h_seq, h_ended, h_expires, h_changed)
+      AS u(place, state, settled, seq, ended_at, expires_at, changed)
+    WHERE h.ctid = u.place AND u.changed;
+  END IF;
+  RETURN array_to_string(answers, E'\n');
+END
+$$;

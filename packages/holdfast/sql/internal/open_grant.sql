@@ -1,0 +1,38 @@
+-- Notes a grant that the caller books, who has locked the balance. What the account owes is paid from
+-- it first. Returns how much of it lapses at once: all, if it has expired already.
+CREATE OR REPLACE FUNCTION :"schema".open_grant(
+  bucket smallint, account uuid, seq bigint, id uuid, operation_id text, amount bigint, terms jsonb,
+  note jsonb, moment timestamptz, balance_before bigint
+) RETURNS bigint
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+  begins CONSTANT timestamptz :=
+    greatest(coalesce((terms ->> 'effective_at')::timestamptz, moment), moment);
+  ends CONSTANT timestamptz := coalesce((terms ->> 'expires_at')::timestamptz,
+    begins + (terms ->> 'expires_in_ms')::bigint * interval '1 millisecond', 'infinity');
+  pending CONSTANT boolean := begins > moment;
+  late CONSTANT boolean := NOT pending AND ends <= moment;
+  without bigint;
+BEGIN
+  without := balance_before - coalesce((
+    SELECT sum(c.remaining) FROM credit_grant c
+    WHERE c.bucket = bucket AND c.account = account AND c.state = 1 AND NOT c.empty
+  ), 0);
+  IF without > 0 THEN
+    PERFORM take_up(bucket, account, seq, without, operation_id, moment);
+  END IF;
+  INSERT INTO credit_grant (bucket, account, id, priority, ordinal, amount, remaining, empty, lapsed,
+    effective_at, expires_at, state, rollover_limit, rollover_for, operation_id, note)
+  VALUES (bucket, account, id, coalesce((terms ->> 'priority')::smallint, 50), seq, amount,
+    CASE WHEN late THEN 0 ELSE amount END, late, CASE WHEN late THEN amount ELSE 0 END, begins, ends,
+    CASE WHEN late THEN 2 WHEN pending THEN 0 ELSE 1 END,
+    coalesce((terms ->> 'rollover_limit')::bigint, 0), (terms ->> 'rollover_for')::interval,
+    operation_id, note);
+  IF late THEN RETURN amount; END IF;
+  IF NOT pending THEN
+    PERFORM draw_grants(bucket, account, seq, - balance_before, true);
+  END IF;
+  RETURN 0;
+END;
+$$;

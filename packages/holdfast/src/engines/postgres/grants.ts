@@ -1,0 +1,16 @@
+import type { Statement } from '../../core/driver.ts'
+import { quoteIdentifier } from './identifier.ts'
+
+/** The grants of an account as one JSON text; see `sql/app/list_grants.sql`. */
+export function listGrants(
+  schema: string,
+  { bucket, base }: { readonly bucket: number; readonly base: string },
+  ended: boolean,
+  most: number,
+): Statement {
+  return {
+    text: `SELECT ${quoteIdentifier(schema)}.list_grants($1::text::smallint, $2::text::uuid, $3::text::boolean, $4::text::integer) AS answer`,
+    values: [String(bucket), base, String(ended), String(most)],
+    name: 'ledger_grants',
+  }
+}

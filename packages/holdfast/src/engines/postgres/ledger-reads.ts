@@ -1,0 +1,95 @@
+import type { Statement } from '../../core/driver.ts'
+import { quoteIdentifier } from './identifier.ts'
+
+/** An account by its names. The bucket is the scope's. */
+export interface AccountNames {
+  readonly bucket: number
+  readonly book: string
+  readonly key: string
+  readonly scope: string
+}
+
+/** Each answers with one JSON text; see the function of the same name in `sql/app`. */
+function call(schema: string, name: string, types: readonly string[]): string {
+  const values = types.map((type, at) => `$${at + 1}::text::${type}`).join(', ')
+  return `SELECT ${quoteIdentifier(schema)}.${name}(${values}) AS answer`
+}
+
+function values({ bucket, book, key, scope }: AccountNames): string[] {
+  return [String(bucket), book, key, scope]
+}
+
+const account = ['smallint', 'text', 'text', 'text']
+
+/** `moment` is an ISO 8601 text; without it the balance is read as it is now. */
+export function readBalance(
+  schema: string,
+  names: AccountNames,
+  moment: string | undefined,
+): Statement {
+  return {
+    text: call(schema, 'read_balance', [...account, 'timestamptz']),
+    values: [...values(names), moment ?? null],
+  }
+}
+
+/** `belowWindow` is in microseconds, or `-infinity` for what has no window. */
+export function readHistory(
+  schema: string,
+  names: AccountNames,
+  below: { readonly window: string; readonly sequence: string } | undefined,
+  most: number,
+): Statement {
+  const window = `CASE WHEN $5::text = '-infinity' THEN '-infinity' ELSE
+    timestamptz 'epoch' + $5::text::bigint * interval '1 microsecond' END`
+  return {
+    text: `SELECT ${quoteIdentifier(schema)}.read_history($1::text::smallint, $2::text, $3::text,
+  $4::text, ${window}, $6::text::bigint, $7::text::integer) AS answer`,
+    values: [...values(names), below?.window ?? null, below?.sequence ?? null, String(most)],
+  }
+}
+
+export function readHolds(schema: string, names: AccountNames, most: number): Statement {
+  return {
+    text: call(schema, 'read_holds', [...account, 'integer']),
+    values: [...values(names), String(most)],
+  }
+}
+
+/** What `peek` is told about the line that somebody thinks of sending. */
+export interface PeekLine {
+  readonly bucket: number
+  readonly base: string
+  readonly amount: string
+  readonly allowance: string | undefined
+  readonly rolling: boolean
+  readonly unit: string | undefined
+  readonly zone: string | undefined
+  readonly everyUs: string | undefined
+}
+
+export function peekAt(schema: string, line: PeekLine): Statement {
+  return {
+    text: call(schema, 'peek', [
+      'smallint',
+      'uuid',
+      'bigint',
+      'bigint',
+      'boolean',
+      'text',
+      'text',
+      'bigint',
+    ]),
+    values: [
+      String(line.bucket),
+      line.base,
+      line.amount,
+      line.allowance ?? null,
+      String(line.rolling),
+      line.unit ?? null,
+      line.zone ?? null,
+      line.everyUs ?? null,
+    ],
+    name: 'ledger_peek',
+  }
+}

@@ -1,0 +1,77 @@
+import type { Statement, Value } from '../../core/driver.ts'
+import { quoteIdentifier } from './identifier.ts'
+
+/** How many parameters `apply` and `apply_one` take; both have their types from the function. */
+const columnsOfMany = 21
+const valuesOfOne = 17
+
+function placeholders(count: number): string {
+  return Array.from({ length: count }, (_, at) => `$${at + 1}`).join(', ')
+}
+
+/** The two entrances to the ledger of one schema: many lines, and one plain line. */
+export interface LedgerCalls {
+  /** One array literal per parameter of `apply`. */
+  many(columns: readonly (string | null)[]): Statement
+  /** One value per parameter of `apply_one`. */
+  one(values: readonly Value[]): Statement
+}
+
+const columns = ['answer', 'pid']
+
+/** With `joined`, the calls do nothing and answer null unless `joinMarker` came just before. */
+export function ledgerCalls(schema: string, joined = false): LedgerCalls {
+  const name = quoteIdentifier(schema)
+  const statement = (call: string, label: string): ((values: readonly Value[]) => Statement) => {
+    const answer = joined ? `CASE WHEN ${isMarked} THEN ${call} END` : call
+    const text = `SELECT ${answer} AS answer, pg_catalog.pg_backend_pid() AS pid`
+    return (values) => ({
+      text,
+      values,
+      columns,
+      name: `ledger_${label}${joined ? '_joined' : ''}`,
+    })
+  }
+  // No casts: there is one function of that name, and each cast would be looked up in every call.
+  return {
+    many: statement(`${name}.apply(${placeholders(columnsOfMany)})`, 'many'),
+    one: statement(`${name}.apply_one(${placeholders(valuesOfOne)})`, 'one'),
+  }
+}
+
+/**
+ * For clients that cannot tell whether they are in a transaction. The setting lasts as long as one:
+ * in autocommit it is gone before the next statement.
+ */
+export const joinMarker: Statement = {
+  text: "SELECT pg_catalog.set_config('holdfast.joined', 'yes', true) AS joined",
+  values: [],
+}
+
+const isMarked = "pg_catalog.current_setting('holdfast.joined', true) = 'yes'"
+
+/** A text array as PostgreSQL reads it. */
+export function textArray(values: readonly (string | undefined)[]): string {
+  let literal = '{'
+  for (let at = 0; at < values.length; at += 1) {
+    const value = values[at]
+    if (at > 0) literal += ','
+    literal +=
+      value === undefined
+        ? 'NULL'
+        : /["\\]/.test(value)
+          ? `"${value.replaceAll(/["\\]/g, '\\$&')}"`
+          : `"${value}"`
+  }
+  return `${literal}}`
+}
+
+/** An array of numbers, UUIDs or other values that need no quotes. */
+export function plainArray(values: readonly (string | number | undefined)[]): string {
+  let literal = '{'
+  for (let at = 0; at < values.length; at += 1) {
+    if (at > 0) literal += ','
+    literal += values[at] ?? 'NULL'
+  }
+  return `${literal}}`
+}

@@ -1,0 +1,166 @@
+import type { Row, Statement } from '../../core/driver.ts'
+import { quoteIdentifier } from './identifier.ts'
+import { dollarQuoted } from './schema-script.ts'
+
+/** What was installed: one row per SQL file, in the schema itself. */
+const tableName = 'installed_file'
+
+/** One row. */
+export interface InstalledFile {
+  /** Folder and name, without the ending: `migrations/0001-ledger`, `app/apply`. */
+  readonly name: string
+  readonly checksum: string
+  /** The version of Holdfast that applied it. */
+  readonly version: string
+}
+
+/** The table of records by its full name. */
+function recordsTable(schema: string): string {
+  return `${quoteIdentifier(schema)}.${tableName}`
+}
+
+/**
+ * One installer at a time. A lock of the transaction, so it works behind a transaction-mode pooler
+ * and is gone with whoever held it. DO, because some clients cannot read the void that comes back.
+ */
+export function lockInstallers(id: bigint): string {
+  return `DO $$ BEGIN PERFORM pg_catalog.pg_advisory_xact_lock(${id}); END $$`
+}
+
+/**
+ * What holds while files are applied, until the transaction ends. Names are meant to be found in
+ * our schema or pg_catalog and nowhere else; a function may call one whose file comes later.
+ */
+export function setForFiles(schema: string): string[] {
+  return [
+    `SET LOCAL search_path = ${quoteIdentifier(schema)}, pg_temp`,
+    'SET LOCAL check_function_bodies = off',
+  ]
+}
+
+/** "Already exists, skipping" is of no use to anybody; some clients print it. */
+export const quiet = 'SET LOCAL client_min_messages = warning'
+
+const changedSettings: readonly string[] = ['search_path', 'check_function_bodies']
+
+/** Keeps what `setForFiles` changes, for a transaction that goes on after us. */
+export const saveSettings: readonly string[] = changedSettings.map(
+  (name) =>
+    `SELECT pg_catalog.set_config('holdfast.${name}', pg_catalog.current_setting('${name}'), true)`,
+)
+
+export const restoreSettings: readonly string[] = changedSettings.map(
+  (name) =>
+    `SELECT pg_catalog.set_config('${name}', pg_catalog.current_setting('holdfast.${name}'), true)`,
+)
+
+/** Whether the schema, the records, and anything at all in the schema exist. */
+export function lookForSchema(schema: string): Statement {
+  return {
+    text: `
+SELECT space.oid IS NOT NULL AS "present",
+       EXISTS (SELECT FROM pg_catalog.pg_class
+               WHERE relnamespace = space.oid AND relname = '${tableName}') AS "recorded",
+       EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = space.oid)
+         OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace = space.oid) AS "occupied"
+FROM (VALUES (1)) AS one
+LEFT JOIN pg_catalog.pg_namespace AS space ON space.nspname = $1::text::name`,
+    values: [schema],
+  }
+}
+
+export function readRecords(schema: string): Statement {
+  return { text: `SELECT name, checksum, version FROM ${recordsTable(schema)}`, values: [] }
+}
+
+export function recordsFrom(rows: readonly Row[]): InstalledFile[] {
+  return rows.map((row) => ({
+    name: String(row['name']),
+    checksum: String(row['checksum']),
+    version: String(row['version']),
+  }))
+}
+
+/**
+ * The schema and the table of records, unless they are there: CREATE SCHEMA IF NOT EXISTS would ask
+ * for the right to create schemas even of a role for whom one was made. Stops in a schema of others.
+ */
+export function prepareSchema(schema: string): string {
+  const literal = quoteLiteral(schema)
+  return `DO ${dollarQuoted(` DECLARE
+  space oid := (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = ${literal});
+BEGIN
+  IF space IS NULL THEN
+    CREATE SCHEMA ${quoteIdentifier(schema)};
+  END IF;
+  IF pg_catalog.to_regclass(${quoteLiteral(recordsTable(schema))}) IS NULL THEN
+    IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = space)
+       OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace = space) THEN
+      RAISE EXCEPTION 'the schema was not made by Holdfast and is not empty';
+    END IF;
+    CREATE TABLE ${recordsTable(schema)} (
+      name text PRIMARY KEY,
+      checksum text NOT NULL,
+      version text NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT pg_catalog.now()
+    );
+  END IF;
+END `)}`
+}
+
+/** A migration is recorded once: a second installer that got here fails. */
+export function recordMigration(schema: string, file: InstalledFile): string {
+  return `INSERT INTO ${recordsTable(schema)} (name, checksum, version) VALUES ${tuple(file)}`
+}
+
+export function recordRepeatable(schema: string, file: InstalledFile): string {
+  return `${recordMigration(schema, file)}
+  ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum, version = excluded.version,
+    applied_at = excluded.applied_at`
+}
+
+/** For a file that no longer exists. */
+export function forgetFile(schema: string, name: string): string {
+  return `DELETE FROM ${recordsTable(schema)} WHERE name = ${quoteLiteral(name)}`
+}
+
+/** Stops a script that was made for another state than the one it meets. */
+export function assertMigrations(
+  schema: string,
+  expected: readonly Pick<InstalledFile, 'name' | 'checksum'>[],
+): string {
+  const list = expected.map(({ name, checksum }) => `${name} ${checksum}`).join(',')
+  return `DO ${dollarQuoted(` BEGIN
+  IF ${quoteLiteral(list)} IS DISTINCT FROM (
+    SELECT coalesce(pg_catalog.string_agg(name || ' ' || checksum, ',' ORDER BY name COLLATE "C"), '')
+    FROM ${recordsTable(schema)} WHERE name LIKE 'migrations/%'
+  ) THEN
+    RAISE EXCEPTION 'this script was planned for another state of the schema'
+      USING HINT = 'Plan it again, from the last migration that installed_file lists.';
+  END IF;
+END `)}`
+}
+
+/**
+ * PostgreSQL lets everyone execute a new function. Default privileges may have given more. The
+ * schema is ours alone, so this touches nothing of anybody else.
+ */
+export function closeToPublic(schema: string): string[] {
+  const name = quoteIdentifier(schema)
+  return [
+    ...['ROUTINES', 'TABLES', 'SEQUENCES'].map(
+      (kind) => `REVOKE ALL ON ALL ${kind} IN SCHEMA ${name} FROM PUBLIC`,
+    ),
+    `REVOKE ALL ON SCHEMA ${name} FROM PUBLIC`,
+  ]
+}
+
+/** A text as SQL; backslashes are safe whatever standard_conforming_strings says. */
+function quoteLiteral(text: string): string {
+  const quoted = text.replaceAll("'", "''")
+  return quoted.includes('\\') ? `E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`
+}
+
+function tuple({ name, checksum, version }: InstalledFile): string {
+  return `(${[name, checksum, version].map(quoteLiteral).join(', ')})`
+}

@@ -1,0 +1,48 @@
+import { holdfastError } from '../core/errors.ts'
+import { type AppObjects, grantTexts } from '../engines/postgres/schema-privileges.ts'
+import { objectsIn } from '../engines/postgres/schema-script.ts'
+import { inFolder, ownFiles, type SchemaFiles } from './schema-files.ts'
+import { schemaName } from './schema-name.ts'
+
+/** Who is to get what. */
+export interface GrantsOptions {
+  /** The role the application connects as. */
+  readonly role: string
+  /** @defaultValue 'holdfast' */
+  readonly schema?: string
+}
+
+/**
+ * The SQL that lets a role use Holdfast: USAGE on the schema, EXECUTE on the functions made for
+ * applications, SELECT on the views. No table can be read or written directly.
+ *
+ * @example await pool.query(grants({ role: 'app' }))
+ * @throws OPTION_INVALID
+ */
+export function grants(options: GrantsOptions): string {
+  return grantsOfFiles(ownFiles(), options)
+}
+
+/** `grants` with any set of files. */
+export function grantsOfFiles(files: SchemaFiles, { role, schema }: GrantsOptions): string {
+  const texts = grantTexts(schemaName(schema), roleName(role), appObjects(files))
+  return texts.map((text) => `${text};\n`).join('')
+}
+
+/** What applications may use: the functions of `app/`, the views of `views/`. */
+export function appObjects(files: SchemaFiles): AppObjects {
+  const names = (folder: 'app' | 'views', kind: 'function' | 'view'): string[] =>
+    inFolder(files, folder)
+      .flatMap(({ text }) => objectsIn(text))
+      .filter((object) => object.kind === kind)
+      .map(({ name }) => name)
+  return { functions: names('app', 'function'), views: names('views', 'view') }
+}
+
+/** @throws OPTION_INVALID */
+export function roleName(role: string): string {
+  if (role !== '' && !role.includes('\0')) return role
+  throw holdfastError('OPTION_INVALID', {
+    details: { option: 'role', subject: 'role is empty or contains NUL' },
+  })
+}

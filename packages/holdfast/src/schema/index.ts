@@ -1,0 +1,5 @@
+export type { Finding, FindingCode } from './finding.ts'
+export { type GrantsOptions, grants } from './grants.ts'
+export { type InspectOptions, inspect } from './inspect.ts'
+export { type Migrated, type MigrateOptions, migrate } from './migrate.ts'
+export { type PlanOptions, plan } from './plan.ts'

@@ -1,0 +1,137 @@
+import type { Driver, Executor, Transaction } from '../core/driver.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import { lockKey } from '../core/lock-key.ts'
+import { isDatabaseConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+import {
+  type InstalledFile,
+  lockInstallers,
+  lookForSchema,
+  prepareSchema,
+  quiet,
+  readRecords,
+  recordsFrom,
+  setForFiles,
+} from '../engines/postgres/schema-records.ts'
+import { statementsOf } from '../engines/postgres/schema-script.ts'
+import { ownFiles, type SchemaFiles } from './schema-files.ts'
+import { schemaName } from './schema-name.ts'
+import { isUpToDate, type Pending, pendingOf, type Step, stepsFor } from './steps.ts'
+
+/** How a schema is installed or brought up to date. */
+export interface MigrateOptions {
+  /** @defaultValue 'holdfast' */
+  readonly schema?: string
+  /** Create every function and view again, also those whose files did not change. */
+  readonly repair?: boolean
+  /** Called for each file right before it is applied. */
+  readonly onProgress?: (file: string) => void
+}
+
+/** What was done. */
+export interface Migrated {
+  readonly schema: string
+  /** Files in the order they were applied, such as `migrations/0001-ledger`; none if all was well. */
+  readonly applied: readonly string[]
+  /** Functions and views of an earlier version that this one no longer has; `inspect` tells more. */
+  readonly leftover: readonly string[]
+}
+
+/** For clients that keep a timer of their own: waiting for other installers counts. */
+const timeoutMs = 600_000
+
+/**
+ * Installs the schema, or brings it up to date: all of it or nothing, in one transaction. Any
+ * number of processes may call it at the same time; one does the work, the others find it done.
+ *
+ * @example await migrate(fromPg(pool))
+ * @throws SCHEMA_NEWER, SCHEMA_CHECKSUM, SCHEMA_OCCUPIED, SCHEMA_FAILED, OPTION_INVALID
+ */
+export async function migrate<Tx>(
+  driver: Driver<Tx>,
+  options: MigrateOptions = {},
+): Promise<Migrated> {
+  return migrateFiles(driver, ownFiles(), options)
+}
+
+/** `migrate` with any set of files. */
+export async function migrateFiles<Tx>(
+  driver: Driver<Tx>,
+  files: SchemaFiles,
+  { schema: asked, repair = false, onProgress }: MigrateOptions = {},
+): Promise<Migrated> {
+  const schema = schemaName(asked)
+  const missing = async (executor: Executor): Promise<Pending> =>
+    pendingOf(files, await installedIn(executor, schema), repair)
+  // Outside of a transaction: whoever waits for the lock below must hold nothing that its holder needs.
+  const before = await missing(driver.alone)
+  if (isUpToDate(before)) return resultOf(schema, before)
+  return driver.transaction(
+    async (transaction) => {
+      await transaction.command(lockInstallers(installersLock(schema)))
+      // Whoever held the lock may have done it all: each statement here sees what is committed.
+      const pending = await missing(transaction)
+      if (!isUpToDate(pending)) {
+        await transaction.command(quiet)
+        await applySteps(transaction, schema, stepsFor(pending, schema, files.version), onProgress)
+      }
+      return resultOf(schema, pending)
+    },
+    // The look after the lock must not be one from before it.
+    { isolation: 'read committed', timeoutMs, scopes: [] },
+  )
+}
+
+function resultOf(schema: string, { migrations, repeatables, leftover }: Pending): Migrated {
+  return { schema, applied: [...migrations, ...repeatables].map(({ name }) => name), leftover }
+}
+
+/** The number that installers of a schema of this name lock. */
+export function installersLock(schema: string): bigint {
+  const { lock } = lockKey('holdfast.schema', schema)
+  return (lock as { readonly id: bigint }).id
+}
+
+/** @throws SCHEMA_OCCUPIED */
+export async function installedIn(executor: Executor, schema: string): Promise<InstalledFile[]> {
+  const [found] = await executor.query(lookForSchema(schema))
+  if (found?.['recorded'] === true) {
+    return recordsFrom(await executor.query(readRecords(schema)))
+  }
+  // Rights are taken away from everything in the schema, so nothing of others may be in it.
+  if (found?.['occupied'] === true) {
+    throw holdfastError('SCHEMA_OCCUPIED', { details: { subject: schema, schema } })
+  }
+  return []
+}
+
+/** Runs the steps, one statement at a time: some clients cannot send more. */
+export async function applySteps<Tx>(
+  transaction: Transaction<Tx>,
+  schema: string,
+  steps: readonly Step[],
+  onProgress?: (file: string) => void,
+): Promise<void> {
+  const run = async (statements: readonly string[], file?: string): Promise<void> => {
+    try {
+      for (const statement of statements) await transaction.command(statement)
+    } catch (error) {
+      throw stepFailure(error, file)
+    }
+  }
+  await run([prepareSchema(schema), ...setForFiles(schema)])
+  for (const { file, sql } of steps) {
+    if (file !== undefined) onProgress?.(file)
+    await run(statementsOf(sql), file)
+  }
+}
+
+/** Names the file; what may succeed when it is tried again stays what it is. */
+function stepFailure(error: unknown, file = 'the schema itself'): unknown {
+  const state = sqlStateOf(error)
+  const temporary = state === undefined || /^(40|53|55|57)/.test(state)
+  if (temporary || isHoldfastError(error) || isDatabaseConnectionLoss(error)) return error
+  return holdfastError('SCHEMA_FAILED', {
+    cause: error,
+    details: { subject: file, file, sqlState: state },
+  })
+}
