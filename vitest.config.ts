@@ -36,9 +36,16 @@ export default defineConfig({
       plain('unit', ['packages/*/test/unit/**/*.test.ts']),
       plain('testkit', ['testkit/test/**/*.test.ts']),
       plain('package', ['packages/*/test/package/**/*.test.ts']),
-      database('integration', [`${holdfast}/integration/**/*.test.ts`]),
+      database('integration', ['packages/*/test/integration/**/*.test.ts']),
       // The same files once more, with a transaction-mode pooler between us and the server.
-      database('pgbouncer', [`${holdfast}/integration/{locks,rows,tx}/**/*.test.ts`], true),
+      database(
+        'pgbouncer',
+        [
+          `${holdfast}/integration/{locks,rows,schema,tx}/**/*.test.ts`,
+          `${holdfast}/integration/ledger/{coalescing,hold-races,kill,model,model-concurrent}.test.ts`,
+        ],
+        true,
+      ),
       database('conformance', [`${holdfast}/conformance/**/*.test.ts`]),
       database('server-behaviour', [`${holdfast}/server-behaviour/**/*.test.ts`]),
       database('docs', [`${holdfast}/docs/**/*.test.ts`]),

@@ -2,6 +2,7 @@ import { describe } from 'vitest'
 import { errorShapes } from './suite/error-shapes.ts'
 import { exclusion } from './suite/exclusion.ts'
 import type { Harness } from './suite/harness.ts'
+import { ledger } from './suite/ledger.ts'
 import { lostConnections } from './suite/lost-connections.ts'
 import { refusals } from './suite/refusals.ts'
 import { roundTrips } from './suite/round-trips.ts'
@@ -28,6 +29,7 @@ export function exerciseDriver<Tx, H extends Harness<Tx>>(
     exclusion: () => exclusion(at),
     waiting: () => waiting(at),
     'round trips': () => roundTrips(at, name),
+    ledger: () => ledger(at),
     'error shapes': () => errorShapes(at),
     'lost connections': () => lostConnections(at),
   }

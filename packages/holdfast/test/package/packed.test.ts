@@ -64,6 +64,17 @@ describe('the packed package', () => {
     expect(entries).toContain('holdfast/drivers/prisma')
   })
 
+  test('brings the SQL files along', async () => {
+    const code = `import { grants, plan } from 'holdfast/schema'
+      process.stdout.write(plan() + grants({ role: 'app' }))`
+    const { stdout } = await run('node', ['--input-type=module', '-e', code], { cwd: project })
+    expect(stdout).toContain('-- migrations/0001-')
+    expect(stdout).toContain('GRANT EXECUTE ON FUNCTION')
+    await expect(readFile(join(installed, 'sql/catalogue.json'), 'utf8')).resolves.toContain(
+      '"objects"',
+    )
+  })
+
   test('loads every entry point by require', async () => {
     const code = (await entryPoints()).map((entry) => `require('${entry}')`).join('\n')
     await run('node', ['--input-type=commonjs', '-e', code], { cwd: project })
@@ -96,7 +107,12 @@ describe('the packed package', () => {
   test.each([
     ['locks', ['core', 'engines', 'tx']],
     ['rows', ['core', 'engines', 'tx']],
+    ['ledger', ['core', 'engines', 'tx']],
+    ['quota', ['core', 'engines', 'ledger']],
+    ['credits', ['core', 'engines', 'ledger']],
+    ['stock', ['core', 'engines', 'ledger']],
     ['tx', ['core', 'engines']],
+    ['schema', ['core', 'engines']],
   ])('holdfast/%s pulls in no other room', async (room, allowed) => {
     const dist = join(installed, 'dist')
     const rooms = new Set<string>()

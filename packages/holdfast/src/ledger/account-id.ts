@@ -1,0 +1,63 @@
+import { hash } from 'node:crypto'
+
+/** How an account is found in the database; see `key_account` and `bucket_of` in `sql/internal`. */
+export interface AccountId {
+  /** 0–4095, of the scope: what a sharded driver routes by. */
+  readonly bucket: number
+  readonly base: string
+}
+
+/** Hashing costs more than remembering; what is remembered is bounded. */
+const remembered = new Map<string, AccountId>()
+const rememberAtMost = 10_000
+
+export function accountId(scope: string, book: string, key: string): AccountId {
+  const name = `${codePoints(scope)}:${scope}${codePoints(book)}:${book}${codePoints(key)}:${key}`
+  const known = remembered.get(name)
+  if (known !== undefined) return known
+  const id = { bucket: bucketOf(scope), base: hashName(name) }
+  if (remembered.size >= rememberAtMost) {
+    const [oldest] = remembered.keys()
+    if (oldest !== undefined) remembered.delete(oldest)
+  }
+  remembered.set(name, id)
+  return id
+}
+
+/** The routing bucket of a scope: the first 12 bits of its SHA-256. */
+export function bucketOf(scope: string): number {
+  return Number.parseInt(hash('sha256', scope).slice(0, 3), 16)
+}
+
+const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** An operation id as the database remembers it: a UUID as it is, anything else by its hash. */
+export function operationUuid(operationId: string): string {
+  return canonicalUuid.test(operationId) ? operationId : hashName(operationId)
+}
+
+/** The hold an operation makes. The bucket in front lets any process find it by its id alone. */
+export function holdIdOf(bucket: number, owner: string, operation: string): string {
+  return `${bucket.toString(16).padStart(3, '0')}-${hashName(`${owner}:${operation}`)}`
+}
+
+const holdPattern = /^[0-9a-f]{3}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+export function isHoldId(text: unknown): text is string {
+  return typeof text === 'string' && holdPattern.test(text)
+}
+
+function hashName(name: string): string {
+  const hex = hash('sha256', name)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`
+}
+
+/** PostgreSQL counts characters, JavaScript UTF-16 units. */
+function codePoints(text: string): number {
+  let count = text.length
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at)
+    if (unit >= 0xd800 && unit <= 0xdbff) count -= 1
+  }
+  return count
+}

@@ -1,0 +1,133 @@
+import { holdfastError } from '../core/errors.ts'
+import {
+  amountText,
+  isKey,
+  type Key,
+  kinds,
+  type Line,
+  nameText,
+  type Operation,
+  signedAmountText,
+} from './operation.ts'
+import type { AmountReader } from './verdict.ts'
+import { bigintAmounts, numberAmounts } from './verdict.ts'
+
+/** What every operation says about itself. */
+export interface OperationOptions {
+  /**
+   * Names this operation for ever: the same id is applied once, and a repetition gets the first
+   * answer. Unique within scope and book; a request id, a webhook id, a random UUID kept for retries.
+   */
+  readonly operationId: string
+  /** What must stay together on one server. @defaultValue the key */
+  readonly scope?: string
+  /** Words of your own that are kept with the movement: reference, actor, reason. */
+  readonly note?: Readonly<Record<string, unknown>>
+}
+
+/** How amounts come back. Numbers are checked to be exact; bigints have no limit. */
+export type AmountKind = 'number' | 'bigint'
+
+/** The type of an amount of a book. */
+export type AmountOf<K extends AmountKind> = K extends 'bigint' ? bigint : number
+
+export function amountReader<K extends AmountKind>(kind: K): AmountReader<AmountOf<K>> {
+  return (kind === 'bigint' ? bigintAmounts : numberAmounts) as AmountReader<AmountOf<K>>
+}
+
+/** A line that belongs to no operation yet; see `Ledger.apply`. */
+export interface PreparedLine {
+  readonly line: Line
+  /** Called with the operation's scope when it is over, however it ended. */
+  readonly after?: ((scope: string | undefined) => void) | undefined
+}
+
+/** `[tx, key, …]` and `[key, …]` are the same call, inside a transaction and outside. */
+export function calledWith<Tx>(
+  args: readonly unknown[],
+): readonly [tx: Tx | undefined, key: Key, ...rest: unknown[]] {
+  return isKey(args[0])
+    ? [undefined, args[0], ...args.slice(1)]
+    : [args[0] as Tx, args[1] as Key, ...args.slice(2)]
+}
+
+/** One line as an operation of its own. */
+export function single(
+  line: Omit<Line, 'key' | 'scope'>,
+  key: Key,
+  options: OperationOptions,
+): Operation {
+  const keyText = nameText(key, 'key')
+  const scope = options.scope === undefined ? undefined : nameText(options.scope, 'scope')
+  return {
+    operationId: nameText(options.operationId, 'operationId'),
+    book: line.book,
+    scope,
+    lines: [{ ...line, key: keyText, scope, note: noteText(options.note) }],
+  }
+}
+
+/** What JSON writes for NUL and for half a surrogate pair: jsonb takes neither. */
+const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
+
+export function noteText(note: OperationOptions['note']): string | undefined {
+  if (note === undefined) return undefined
+  const text = JSON.stringify(note)
+  if (!unstorable.test(text)) return text
+  throw holdfastError('LEDGER_NAME_INVALID', {
+    details: { field: 'note', subject: 'note contains NUL or half a surrogate pair' },
+  })
+}
+
+/**
+ * Lines as one operation. Lines for the same account become one, so that a check sees their sum and
+ * a lock is asked for once.
+ */
+export function together(
+  prepared: readonly PreparedLine[],
+  options: OperationOptions & { readonly acrossScopes?: boolean },
+): Operation {
+  const scope = options.scope === undefined ? undefined : nameText(options.scope, 'scope')
+  const lines = mergedLines(prepared, scope, noteText(options.note))
+  const [first] = lines
+  if (first === undefined) {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'lines', subject: 'an operation needs a line' },
+    })
+  }
+  const scopes = new Set(lines.map((line) => line.scope ?? line.key))
+  const home = scope ?? first.scope ?? first.key
+  const spread = scopes.size > 1 || !scopes.has(home)
+  if (spread && (options.acrossScopes !== true || lines.some(({ kind }) => kind === kinds.hold))) {
+    throw holdfastError('LEDGER_SCOPES')
+  }
+  return {
+    operationId: nameText(options.operationId, 'operationId'),
+    book: first.book,
+    scope: home,
+    lines,
+  }
+}
+
+/** Lines with scope and note, those for the same account as one. */
+export function mergedLines(
+  prepared: readonly PreparedLine[],
+  scope: string | undefined,
+  note: string | undefined,
+): Line[] {
+  const merged = new Map<string, Line>()
+  for (const { line } of prepared) {
+    const placed = { ...line, scope: line.scope ?? scope, note: line.note ?? note }
+    const { kind, book, key, unit, zone, ref } = line
+    const id = JSON.stringify([kind, book, key, placed.scope, unit, zone, ref])
+    const same = merged.get(id)
+    merged.set(id, same === undefined ? placed : { ...same, amount: sumOf(same, placed) })
+  }
+  return [...merged.values()]
+}
+
+function sumOf(one: Line, other: Line): string | undefined {
+  if (one.amount === undefined || other.amount === undefined) return undefined
+  const sum = BigInt(one.amount) + BigInt(other.amount)
+  return one.kind === kinds.adjust ? signedAmountText(sum) : amountText(sum, 'amount', 0n)
+}

@@ -1,0 +1,204 @@
+import { holdfastError } from '../core/errors.ts'
+import {
+  type AccountNames,
+  readBalance,
+  readHistory,
+  readHolds,
+} from '../engines/postgres/ledger-reads.ts'
+import { bucketOf } from './account-id.ts'
+import { type AmountKind, type AmountOf, amountReader } from './book.ts'
+import type { Kernel } from './index.ts'
+import { type Key, nameText } from './operation.ts'
+import type {
+  AccountBalance,
+  HistoryOptions,
+  HoldsOptions,
+  LedgerReads,
+  Movement,
+  MovementKind,
+  ReadOptions,
+} from './reading.ts'
+import {
+  balanceOf,
+  jsonAnswer,
+  momentOf,
+  type StoredBalance,
+  type StoredWindow,
+  windowBounds,
+} from './stored-text.ts'
+import type { AmountReader } from './verdict.ts'
+
+interface StoredAccount extends StoredBalance, StoredWindow {
+  readonly at: string | null
+  readonly due: boolean
+  readonly gone?: boolean
+}
+
+interface StoredMovement extends StoredBalance, StoredWindow {
+  readonly kind: MovementKind
+  readonly at: string
+  readonly credit: string
+  readonly debit: string
+  readonly hold: string
+  readonly operation: string
+  readonly holdId: string | null
+  readonly grantId: string | null
+  readonly note: Readonly<Record<string, unknown>> | null
+}
+
+interface StoredHold extends StoredWindow {
+  readonly holdId: string
+  readonly amount: string
+  readonly expires: string
+  readonly overdue: boolean
+  readonly operation: string
+}
+
+export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
+  type Amounts = AmountOf<AmountKind>
+  const readAccount = async (
+    { tx, names }: Called<Tx>,
+    moment: string | undefined,
+    { amounts = 'number' }: ReadOptions<AmountKind> = {},
+  ): Promise<AccountBalance<Amounts> | undefined> => {
+    const rows = await kernel.read(tx, (schema) => readBalance(schema, names, moment))
+    const stored = (jsonAnswer(rows) ?? unused) as StoredAccount
+    if (stored.gone === true) return undefined
+    return {
+      ...balanceOf(stored, amountReader(amounts)),
+      at: momentOf(stored.at),
+      window: windowBounds(stored),
+      due: stored.due,
+    }
+  }
+  const reads: LedgerReads<Tx> = {
+    async balance(...args: readonly unknown[]) {
+      const called = calledFor<Tx>(args)
+      const [options] = called.rest as [ReadOptions<AmountKind>?]
+      return (await readAccount(called, undefined, options)) as never
+    },
+    async balanceAt(...args: readonly unknown[]) {
+      const called = calledFor<Tx>(args, 1)
+      const [moment, options] = called.rest as [Date, ReadOptions<AmountKind>?]
+      return (await readAccount(called, momentText(moment), options)) as never
+    },
+    async history(...args: readonly unknown[]) {
+      const { tx, names, rest } = calledFor<Tx>(args)
+      const [{ amounts = 'number', before, limit = 50 } = {}] = rest as [
+        HistoryOptions<AmountKind>?,
+      ]
+      const most = countOf(limit, 'limit')
+      const below = before === undefined ? undefined : cursorOf(before)
+      // One more than asked for says whether there is another page.
+      const rows = await kernel.read(tx, (schema) => readHistory(schema, names, below, most + 1))
+      const stored = jsonAnswer(rows) as StoredMovement[]
+      const last = stored.length > most ? stored[most - 1] : undefined
+      const movements = stored.slice(0, most).map((one) => movementOf(one, amountReader(amounts)))
+      const next = last === undefined ? undefined : `${last.start ?? noWindow}.${last.seq}`
+      return { movements, next } as never
+    },
+    async holds(...args: readonly unknown[]) {
+      const { tx, names, rest } = calledFor<Tx>(args)
+      const [{ amounts = 'number', limit = 100 } = {}] = rest as [HoldsOptions<AmountKind>?]
+      const most = countOf(limit, 'limit')
+      const rows = await kernel.read(tx, (schema) => readHolds(schema, names, most))
+      const reader = amountReader(amounts)
+      const holds = (jsonAnswer(rows) as StoredHold[]).map((hold) => ({
+        holdId: hold.holdId,
+        amount: reader.read(hold.amount),
+        expiresAt: momentOf(hold.expires) as Date,
+        overdue: hold.overdue,
+        operationId: hold.operation,
+        window: windowBounds(hold),
+      }))
+      return holds as never
+    },
+  }
+  return reads
+}
+
+function movementOf<A>(stored: StoredMovement, amounts: AmountReader<A>): Movement<A> {
+  return {
+    ...balanceOf(stored, amounts),
+    kind: stored.kind,
+    at: momentOf(stored.at) as Date,
+    credit: amounts.read(stored.credit),
+    debit: amounts.read(stored.debit),
+    hold: amounts.read(stored.hold),
+    operationId: stored.operation,
+    holdId: stored.holdId ?? undefined,
+    grantId: stored.grantId ?? undefined,
+    note: stored.note ?? undefined,
+    window: windowBounds(stored),
+  }
+}
+
+interface Called<Tx> {
+  readonly tx: Tx | undefined
+  readonly names: AccountNames
+  readonly rest: readonly unknown[]
+}
+
+/** `[tx, book, key, …]` and `[book, key, …]` are the same call. The scope is in the last argument. */
+function calledFor<Tx>(args: readonly unknown[], optionsAt = 0): Called<Tx> {
+  const [tx, book, key, ...rest] = typeof args[0] === 'string' ? [undefined, ...args] : args
+  const { scope } = (rest[optionsAt] ?? {}) as { readonly scope?: string }
+  return {
+    tx: tx as Tx | undefined,
+    names: namesOf(book as string, key as Key, scope),
+    rest,
+  }
+}
+
+const unused: StoredAccount = {
+  seq: '0',
+  credited: '0',
+  debited: '0',
+  held: '0',
+  allowance: '0',
+  at: null,
+  start: null,
+  end: null,
+  due: false,
+}
+
+function namesOf(book: string, key: Key, scope: string | undefined): AccountNames {
+  const keyText = nameText(key, 'key')
+  const scopeText = scope === undefined ? keyText : nameText(scope, 'scope')
+  return {
+    bucket: bucketOf(scopeText),
+    book: nameText(book, 'book'),
+    key: keyText,
+    scope: scopeText,
+  }
+}
+
+/** Of movements that belong to no window. */
+const noWindow = '-infinity'
+
+function cursorOf(before: string): { readonly window: string; readonly sequence: string } {
+  const [, window, sequence] = /^(-infinity|-?\d{1,18})\.(\d{1,19})$/.exec(before) ?? []
+  if (window === undefined || sequence === undefined) {
+    throw invalid('before', 'before must be the next of an earlier page')
+  }
+  return { window, sequence }
+}
+
+function momentText(moment: Date | undefined): string | undefined {
+  if (moment === undefined) return undefined
+  if (moment instanceof Date && Number.isFinite(moment.getTime())) {
+    // All of that millisecond: a Date that came from a movement finds it again.
+    return moment.toISOString().replace('Z', '999Z')
+  }
+  throw invalid('moment', 'moment must be a valid Date')
+}
+
+/** 1 to 1000. */
+export function countOf(value: number, option: string): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= 1_000) return value
+  throw invalid(option, `${option} must be a whole number from 1 to 1000`)
+}
+
+function invalid(option: string, subject: string): Error {
+  return holdfastError('OPTION_INVALID', { details: { option, subject } })
+}

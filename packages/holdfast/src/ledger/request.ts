@@ -1,0 +1,140 @@
+import type { Statement } from '../core/driver.ts'
+import { type LedgerCalls, plainArray, textArray } from '../engines/postgres/ledger.ts'
+import { type AccountId, accountId, holdIdOf, operationUuid } from './account-id.ts'
+import { kinds, type Line, type Operation } from './operation.ts'
+
+/** An operation with everything the database is told about it, worked out once. */
+export interface Request {
+  readonly operation: Operation
+  /** Undefined for what is keyed by the hold it ends. */
+  readonly id: string | undefined
+  readonly owner: AccountId | undefined
+  readonly accounts: readonly (AccountId | undefined)[]
+  /** What the operation's holds will be called, if it makes any. */
+  readonly holdId: string | undefined
+}
+
+export function requestOf(operation: Operation): Request {
+  const { operationId, scope, book, lines } = operation
+  const id = operationId === undefined ? undefined : operationUuid(operationId)
+  const accounts = lines.map((line) =>
+    line.key === undefined ? undefined : accountId(line.scope ?? line.key, line.book, line.key),
+  )
+  const home = scope ?? lines[0]?.scope ?? lines[0]?.key
+  const owner = id === undefined || home === undefined ? undefined : accountId(home, book, home)
+  const makesHold = lines.some((line) => line.kind === kinds.hold)
+  return {
+    operation,
+    id,
+    owner,
+    accounts,
+    holdId:
+      makesHold && id !== undefined && owner !== undefined
+        ? holdIdOf(owner.bucket, owner.base, id)
+        : undefined,
+  }
+}
+
+const plainKinds: ReadonlySet<number> = new Set([
+  kinds.credit,
+  kinds.debit,
+  kinds.hold,
+  kinds.opening,
+  kinds.return,
+])
+/** Flags with which `apply_one` would decide otherwise than `apply`. */
+const notPlain = 1 | 128
+
+/** One statement for all requests, in their order. */
+export function statementFor(calls: LedgerCalls, requests: readonly Request[]): Statement {
+  const [only] = requests
+  if (requests.length === 1 && only !== undefined) {
+    const statement = plainStatement(calls, only)
+    if (statement !== undefined) return statement
+  }
+  return calls.many(columnsOf(requests))
+}
+
+function plainStatement(calls: LedgerCalls, request: Request): Statement | undefined {
+  const { operation, id, owner, accounts } = request
+  const [line] = operation.lines
+  const [account] = accounts
+  if (
+    line === undefined ||
+    account === undefined ||
+    id === undefined ||
+    owner === undefined ||
+    operation.lines.length !== 1 ||
+    owner.bucket !== account.bucket ||
+    !plainKinds.has(line.kind) ||
+    ((line.flags ?? 0) & notPlain) !== 0 ||
+    line.everyUs !== undefined
+  ) {
+    return undefined
+  }
+  return calls.one([
+    String(account.bucket),
+    account.base,
+    owner.base,
+    id,
+    operation.operationId ?? null,
+    String(line.kind),
+    line.book,
+    line.key ?? null,
+    line.scope ?? line.key ?? null,
+    line.amount ?? null,
+    line.allowance ?? null,
+    String(line.flags ?? 0),
+    line.note ?? null,
+    line.unit ?? null,
+    line.zone ?? null,
+    line.ttlMs === undefined ? null : String(line.ttlMs),
+    request.holdId?.slice(4) ?? null,
+  ])
+}
+
+/** The columns of `apply`, in the order of its parameters. A column without a value is null. */
+function columnsOf(requests: readonly Request[]): (string | null)[] {
+  const lines: { line: Line; request: Request; op: number; account: AccountId | undefined }[] = []
+  for (let op = 0; op < requests.length; op += 1) {
+    const request = requests[op] as Request
+    for (let at = 0; at < request.operation.lines.length; at += 1) {
+      const line = request.operation.lines[at] as Line
+      lines.push({ line, request, op, account: request.accounts[at] })
+    }
+  }
+  type Entry = (typeof lines)[number]
+  const plain = (read: (entry: Entry) => string | number | undefined): string | null => {
+    const values = lines.map(read)
+    return values.every((value) => value === undefined) ? null : plainArray(values)
+  }
+  const text = (read: (entry: Entry) => string | undefined): string | null => {
+    const values = lines.map(read)
+    return values.every((value) => value === undefined) ? null : textArray(values)
+  }
+  return [
+    plain(({ op }) => op),
+    plain(({ account }) => account?.bucket),
+    plain(({ account }) => account?.base),
+    plain(({ request }) => request.owner?.base),
+    plain(({ request }) => request.id),
+    text(({ request }) => request.operation.operationId),
+    plain(({ line }) => line.kind),
+    text(({ line }) => line.book),
+    text(({ line }) => line.key),
+    text(({ line }) => line.scope ?? line.key),
+    plain(({ line }) => line.amount),
+    plain(({ line }) => line.allowance),
+    plain(({ line }) => line.flags ?? 0),
+    plain(({ request, account }) =>
+      request.owner?.bucket === account?.bucket ? undefined : request.owner?.bucket,
+    ),
+    text(({ line }) => line.note),
+    text(({ line }) => line.unit),
+    text(({ line }) => line.zone),
+    plain(({ line }) => line.everyUs),
+    plain(({ line }) => line.ttlMs),
+    text(({ line, request }) => line.ref ?? request.holdId?.slice(4)),
+    text(({ line }) => line.terms),
+  ]
+}

@@ -1,0 +1,113 @@
+import { type Duration, durationMs } from '../core/duration.ts'
+import { channels, publish } from '../core/events.ts'
+import { sweepDue } from '../engines/postgres/ledger-upkeep.ts'
+import type { Kernel } from './index.ts'
+import { countOf } from './reads.ts'
+import { textAnswer } from './stored-text.ts'
+
+/** Options of `sweep`. */
+export interface SweepOptions {
+  /** How many due holds and grants one call looks for, 1 to 1000. @defaultValue 100 */
+  readonly limit?: number
+}
+
+/** What a sweep did. */
+export interface Swept {
+  /** Movements it booked: holds that expired, grants that began, lapsed or rolled over. */
+  readonly fallen: number
+  /** More is due: there was more than `limit`, or somebody works on those accounts right now. */
+  readonly more: boolean
+}
+
+/** Options of `startSweeper`. */
+export interface SweeperOptions extends SweepOptions {
+  /** Pause between two rounds, each time a little longer or shorter. @defaultValue '10 s' */
+  readonly every?: Duration
+}
+
+/** A sweeper that is running. */
+export interface Sweeper {
+  /** Ends it; resolves when the round that is under way is over. */
+  stop(): Promise<void>
+}
+
+/** What is published on `holdfast:ledger.sweep` after each call of a sweeper. */
+export interface SweepEvent {
+  readonly fallen: number
+  readonly more: boolean
+  /** What went wrong; the sweeper goes on. */
+  readonly error: unknown
+}
+
+/** Booking what falls due on accounts that nobody touches. */
+export interface LedgerSweeping {
+  /**
+   * Expires due holds and grants of cold accounts. Correctness does not need it: an operation books
+   * what is due on its account first. Any number of processes may sweep at once.
+   *
+   * @throws OPTION_INVALID, SCHEMA_MISSING
+   */
+  sweep(options?: SweepOptions): Promise<Swept>
+  /** Sweeps every so often until stopped. Does not keep the process alive. @throws OPTION_INVALID */
+  startSweeper(options?: SweeperOptions): Sweeper
+}
+
+export function createSweeping<Tx>(kernel: Kernel<Tx>): LedgerSweeping {
+  const sweep = async (limit: number): Promise<Swept> => {
+    const rows = await kernel.read(undefined, (schema) => sweepDue(schema, limit))
+    const [fallen, more] = (textAnswer(rows) ?? '').split(',')
+    return { fallen: Number(fallen), more: more === '1' }
+  }
+  return {
+    sweep: async ({ limit = 100 } = {}) => await sweep(countOf(limit, 'limit')),
+    startSweeper({ every = '10 s', limit = 100 } = {}) {
+      const most = countOf(limit, 'limit')
+      return startRounds(durationMs(every, 'every'), () => sweep(most))
+    },
+  }
+}
+
+/** How far a pause may be off, so that processes that started together drift apart. */
+const jitter = 0.2
+
+function startRounds(everyMs: number, sweep: () => Promise<Swept>): Sweeper {
+  let stopped = false
+  let timer: NodeJS.Timeout | undefined
+  let round: Promise<void> = Promise.resolve()
+  const plan = (): void => {
+    if (stopped) return
+    const pauseMs = everyMs * (1 + jitter * (2 * Math.random() - 1))
+    timer = setTimeout(
+      () => {
+        round = run()
+      },
+      Math.min(pauseMs, 2 ** 31 - 1),
+    )
+    timer.unref()
+  }
+  const run = async (): Promise<void> => {
+    let event: SweepEvent
+    do {
+      event = await attempt(sweep)
+      publish(channels.ledgerSweep, event)
+      // Where nothing fell although more is due, somebody else is at it.
+    } while (!stopped && event.more && event.fallen > 0)
+    plan()
+  }
+  plan()
+  return {
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      await round
+    },
+  }
+}
+
+async function attempt(sweep: () => Promise<Swept>): Promise<SweepEvent> {
+  try {
+    return { ...(await sweep()), error: undefined }
+  } catch (error) {
+    return { fallen: 0, more: false, error }
+  }
+}

@@ -1,0 +1,204 @@
+import { holdfastError } from '../core/errors.ts'
+import { type LineAnswer, statuses } from './answer.ts'
+import type { Request } from './request.ts'
+
+/** A balance as one operation left it. */
+export interface Balance<A> {
+  /** What can still be taken: credited − debited − held + allowance. */
+  readonly available: A
+  readonly credited: A
+  readonly debited: A
+  readonly held: A
+  /** The limit, overdraft or backorder in force. */
+  readonly allowance: A
+  /** Number of the account's last movement; gapless. */
+  readonly sequence: A
+}
+
+/** Why an operation, or a line of it, was refused. Nothing was changed. */
+export type Refusal =
+  /** Not enough is available. */
+  | 'insufficient'
+  /** The operation id was used for something else; `field` says what differs. */
+  | 'conflict'
+  /** There is no such hold, or no operation to refund. */
+  | 'not-found'
+  /** The hold or grant has ended; `state` says how. */
+  | 'ended'
+  /** A counter would become larger than it can be. */
+  | 'too-large'
+  /** More than is left of the refunded operation. */
+  | 'over-refund'
+
+/** What became of a hold. */
+export type HoldState = 'open' | 'settled' | 'released' | 'expired' | 'settled-late'
+
+/** One account's part in an operation. */
+export interface LineVerdict<A> extends Balance<A> {
+  readonly book: string
+  readonly key: string | undefined
+  /** Undefined for a line that was accepted, or would have been if the others had. */
+  readonly refusal: Refusal | undefined
+}
+
+/** The operation was applied, now or before. */
+export interface Accepted<A> extends Balance<A> {
+  readonly ok: true
+  /** This id had been applied before; this is the answer it got then. */
+  readonly replayed: boolean
+  readonly at: Date
+  /** Of a hold: settle, release or extend it by this id, from anywhere. */
+  readonly holdId: string | undefined
+  /** Of a hold: when it expires by itself. */
+  readonly expiresAt: Date | undefined
+  readonly lines: readonly LineVerdict<A>[]
+}
+
+/** The operation was not applied; nothing changed. Balances are those of the first refused line. */
+export interface Refused<A> extends Balance<A> {
+  readonly ok: false
+  readonly reason: Refusal
+  /** The book and key that stood in the way. */
+  readonly book: string
+  readonly key: string | undefined
+  /** When the same request may fit; undefined if nothing is known to come back by itself. */
+  readonly retryAt: Date | undefined
+  /** Of a conflict: what differs from the first use of the operation id. */
+  readonly field: string | undefined
+  /** Of a hold or grant that has ended: how. */
+  readonly state: HoldState | 'voided' | undefined
+  /** This refusal is remembered from before. */
+  readonly replayed: boolean
+  readonly lines: readonly LineVerdict<A>[]
+}
+
+/** The answer to an operation: accepted with balances, or refused with the reason. */
+export type Verdict<A> = Accepted<A> | Refused<A>
+
+/** How amounts come back: numbers that are checked to be exact, or bigints. */
+export interface AmountReader<A> {
+  read(text: string): A
+}
+
+export const numberAmounts: AmountReader<number> = {
+  read(text) {
+    const value = Number(text)
+    if (Number.isSafeInteger(value)) return value
+    throw holdfastError('LEDGER_AMOUNT_UNSAFE')
+  },
+}
+
+export const bigintAmounts: AmountReader<bigint> = { read: (text) => BigInt(text) }
+
+const refusals: Readonly<Record<number, Refusal>> = {
+  [statuses.short]: 'insufficient',
+  [statuses.conflict]: 'conflict',
+  [statuses.unknown]: 'not-found',
+  [statuses.ended]: 'ended',
+  [statuses.tooLarge]: 'too-large',
+  [statuses.overRefund]: 'over-refund',
+  [statuses.twice]: 'conflict',
+}
+
+/** How a hold, or of these the last and `expired` a grant, can have ended. */
+const endings: readonly Refused<unknown>['state'][] = [
+  'open',
+  'settled',
+  'released',
+  'expired',
+  'settled-late',
+  'voided',
+]
+
+/** Turns the answers to one request into its verdict. */
+export function verdictOf<A>(
+  request: Request,
+  answers: readonly LineAnswer[],
+  amounts: AmountReader<A>,
+): Verdict<A> {
+  const remembered = answers.map(unwrapped)
+  const blocking = remembered.find(({ status }) => refusals[status] !== undefined)
+  const first = blocking ?? remembered[0]
+  const unexplained =
+    blocking === undefined && remembered.some(({ status }) => status > statuses.replayed)
+  if (first === undefined || unexplained) throw holdfastError('LEDGER_ANSWER_UNREADABLE')
+  const offset = request.operation.lines.length === 1 ? 0 : firstLineOf(answers)
+  const lines = remembered.map((answer) => {
+    const line = request.operation.lines[answer.line - offset] ?? request.operation.lines[0]
+    return {
+      book: line?.book ?? request.operation.book,
+      key: line?.key,
+      refusal: refusals[answer.status],
+      ...balanceOf(answer, amounts),
+    }
+  })
+  const replayed = answers.some(
+    ({ status }) => status === statuses.replayed || status === statuses.refusedBefore,
+  )
+  if (blocking === undefined) {
+    const makesHold = request.holdId !== undefined
+    const extended = first.extra !== undefined && request.id === undefined
+    return {
+      ok: true,
+      replayed,
+      at: dateOf(first.at) ?? new Date(0),
+      holdId: request.holdId,
+      expiresAt: makesHold || extended ? dateOf(first.extra) : undefined,
+      ...balanceOf(first, amounts),
+      lines,
+    }
+  }
+  const reason = refusals[blocking.status] as Refusal
+  const line = lines[remembered.indexOf(blocking)]
+  return {
+    ok: false,
+    reason,
+    book: line?.book ?? request.operation.book,
+    key: line?.key,
+    retryAt: reason === 'insufficient' ? dateOf(blocking.extra) : undefined,
+    field: reason === 'conflict' ? (blocking.extra ?? 'operationId') : undefined,
+    state: reason === 'ended' ? endings[Number(blocking.extra)] : undefined,
+    replayed,
+    ...balanceOf(blocking, amounts),
+    lines,
+  }
+}
+
+/** Answers number all lines of a call; those of one request begin at its own first. */
+function firstLineOf(answers: readonly LineAnswer[]): number {
+  return Math.min(...answers.map(({ line }) => line))
+}
+
+/** A remembered refusal carries the answer it was given then. */
+function unwrapped(answer: LineAnswer): LineAnswer {
+  if (answer.status !== statuses.refusedBefore || answer.extra === undefined) return answer
+  const [, status, seq, credited, debited, held, allowance, , ...extra] = answer.extra.split(',')
+  return {
+    ...answer,
+    status: Number(status),
+    seq: seq ?? answer.seq,
+    credited: credited ?? answer.credited,
+    debited: debited ?? answer.debited,
+    held: held ?? answer.held,
+    allowance: allowance ?? answer.allowance,
+    extra: extra.length === 0 ? undefined : extra.join(','),
+  }
+}
+
+function balanceOf<A>(answer: LineAnswer, amounts: AmountReader<A>): Balance<A> {
+  const { credited, debited, held, allowance, seq } = answer
+  const available = BigInt(credited) - BigInt(debited) - BigInt(held) + BigInt(allowance)
+  return {
+    available: amounts.read(String(available)),
+    credited: amounts.read(credited),
+    debited: amounts.read(debited),
+    held: amounts.read(held),
+    allowance: amounts.read(allowance),
+    sequence: amounts.read(seq),
+  }
+}
+
+function dateOf(micros: string | undefined): Date | undefined {
+  if (micros === undefined || micros === '') return undefined
+  return new Date(Number(BigInt(micros) / 1_000n))
+}

@@ -1,0 +1,260 @@
+import { type Duration, durationMs } from '../core/duration.ts'
+import { holdfastError } from '../core/errors.ts'
+import { accountId, operationUuid } from '../ledger/account-id.ts'
+import {
+  type AmountKind,
+  type AmountOf,
+  amountReader,
+  calledWith,
+  type OperationOptions,
+  type PreparedLine,
+  single,
+} from '../ledger/book.ts'
+import {
+  createHolds,
+  type Hold,
+  type HoldPolicy,
+  type Holds,
+  type WithHoldOptions,
+  withHold,
+} from '../ledger/holds.ts'
+import type { Kernel } from '../ledger/index.ts'
+import { type Amount, amountText, type Key, kinds, nameText } from '../ledger/operation.ts'
+import type { Verdict } from '../ledger/verdict.ts'
+import { DenyCache, type DenyCacheOptions } from './deny-cache.ts'
+import { createQuotaUpkeep, type QuotaUpkeep } from './quota-upkeep.ts'
+import { invalid, type QuotaLine, type Window, windowOf } from './window.ts'
+
+export type { DenyCacheOptions } from './deny-cache.ts'
+export type { PeekOptions, QuotaUpkeep, UsedRow } from './quota-upkeep.ts'
+export type { Period, Window } from './window.ts'
+
+/** Declares a quota. */
+export type QuotaOptions<K extends AmountKind = 'number'> = Window &
+  HoldPolicy & {
+    /** Name of the book; the same name is the same quota in every process. */
+    readonly name: string
+    /** One limit for all, or a function of the key. A limit set for a key by `setLimit` wins. */
+    readonly limit: Amount | ((key: string) => Amount | Promise<Amount>)
+    /** @defaultValue 'number' */
+    readonly amounts?: K
+    /**
+     * Repeats refusals for a short time without asking the database, for calls with
+     * `freshId: true`. Declare the quota once per process: the cache belongs to it.
+     * @defaultValue none
+     */
+    readonly denyCache?: DenyCacheOptions
+  }
+
+/** Options of `consume`. */
+export interface ConsumeOptions extends OperationOptions {
+  /**
+   * The operation id was made for this call and was never sent before, so a remembered refusal may
+   * answer it. Never say so of a retry: it might have been accepted the first time.
+   * @defaultValue false
+   */
+  readonly freshId?: boolean
+}
+
+/** Options of `hold`. */
+export interface HoldOptions extends ConsumeOptions {
+  /** How long it lives if nobody ends it, on the server's clock. */
+  readonly ttl: Duration
+}
+
+/** Options of `refund`. */
+export interface RefundOptions extends OperationOptions {
+  /** The operation that is given back, wholly or in part; never more than it took. */
+  readonly of: string
+}
+
+/** Options of `line`. Without `ttl` and `of` the line uses up its amount. */
+export interface LineOptions {
+  /** What must stay together on one server. @defaultValue the scope of the operation, else the key */
+  readonly scope?: string
+  /** Puts the amount aside for this long instead. */
+  readonly ttl?: Duration
+  /** Gives back what that operation took instead. Name the books in the order they had there. */
+  readonly of?: string
+}
+
+/** `used + cost <= limit`, exact under any concurrency. */
+export interface Quota<Tx, A> extends Holds<Tx, A>, QuotaUpkeep<Tx, A> {
+  readonly name: string
+  /**
+   * Uses up `cost` if it fits. A refusal changes nothing.
+   *
+   * @example
+   * const verdict = await calls.consume(userId, 1, { operationId: request.id })
+   * if (!verdict.ok) return reply.code(429).send({ retryAt: verdict.retryAt })
+   * @throws LEDGER_AMOUNT_INVALID, LEDGER_NAME_INVALID, LEDGER_OUTCOME_UNKNOWN, SCHEMA_MISSING
+   */
+  consume(key: Key, cost: Amount, options: ConsumeOptions): Promise<Verdict<A>>
+  consume(tx: Tx, key: Key, cost: Amount, options: OperationOptions): Promise<Verdict<A>>
+  /** Puts an estimate aside, to be settled when the cost is known. */
+  hold(key: Key, estimate: Amount, options: HoldOptions): Promise<Verdict<A>>
+  hold(tx: Tx, key: Key, estimate: Amount, options: HoldOptions): Promise<Verdict<A>>
+  /** Gives back what an operation used, to the window it was taken from; never more than it took. */
+  refund(key: Key, amount: Amount, options: RefundOptions): Promise<Verdict<A>>
+  refund(tx: Tx, key: Key, amount: Amount, options: RefundOptions): Promise<Verdict<A>>
+  /**
+   * Reserves, runs the body, settles; releases if the body throws; expires if the process dies.
+   *
+   * @example
+   * await tokens.withHold(userId, { estimate: 500, ttl: '2 min', operationId }, async (hold) => {
+   *   const answer = await model.complete(prompt, { signal: hold.signal })
+   *   await hold.settle(answer.tokens)
+   * })
+   * @throws LEDGER_HOLD_REFUSED
+   */
+  withHold<T>(key: Key, options: WithHoldOptions, body: (hold: Hold<A>) => Promise<T>): Promise<T>
+  /** One limit of an operation that is under several; see `ledger.apply`. */
+  line(key: Key, amount: Amount, options?: LineOptions): Promise<PreparedLine>
+}
+
+/** A quota over the kernel. */
+export function createQuota<Tx, K extends AmountKind = 'number'>(
+  kernel: Kernel<Tx>,
+  options: QuotaOptions<K>,
+): Quota<Tx, AmountOf<K>> {
+  type A = AmountOf<K>
+  const book = nameText(options.name, 'book')
+  const window = windowOf(options)
+  const amounts = amountReader((options.amounts ?? 'number') as K)
+  const cache = options.denyCache === undefined ? undefined : new DenyCache<A>(options.denyCache)
+  const holds = holdsOf(createHolds(kernel, book, options, amounts), window.rollingMs, cache)
+
+  const limitOf = async (key: string): Promise<string> => {
+    const limit = typeof options.limit === 'function' ? await options.limit(key) : options.limit
+    // Before anything is sent: afterwards it would have been applied.
+    if (options.amounts !== 'bigint' && limit > Number.MAX_SAFE_INTEGER) {
+      throw holdfastError('LEDGER_AMOUNT_UNSAFE')
+    }
+    return amountText(limit, 'limit', 0n)
+  }
+  /** What uses up or puts aside, with the limit that is in force for it. */
+  const taking = async (
+    key: Key,
+    amount: Amount,
+    ttl: Duration | undefined,
+  ): Promise<{ readonly line: QuotaLine; readonly limit: string }> => {
+    if (ttl !== undefined) assertHolds(window.rollingMs)
+    const limit = await limitOf(nameText(key, 'key'))
+    const kind = ttl === undefined && window.rollingMs === undefined ? kinds.debit : kinds.hold
+    const line = { kind, book, amount: amountText(amount), ...window.line(limit) }
+    return { limit, line: ttl === undefined ? line : { ...line, ttlMs: durationMs(ttl, 'ttl') } }
+  }
+  /** What gives back. The window it was taken from is known to the database. */
+  const returning = (amount: Amount, of: string): QuotaLine => {
+    assertHolds(window.rollingMs)
+    const ref = operationUuid(nameText(of, 'operationId'))
+    return { kind: kinds.refund, book, amount: amountText(amount), ref }
+  }
+  const bucketOf = (key: Key, scope: string | undefined): number =>
+    accountId(scope ?? String(key), book, String(key)).bucket
+
+  const take = async (
+    tx: Tx | undefined,
+    key: Key,
+    amount: Amount,
+    { freshId = false, ...operation }: ConsumeOptions,
+    ttlMs?: number,
+  ): Promise<Verdict<A>> => {
+    const { line, limit } = await taking(key, amount, ttlMs)
+    const request = single(line, key, operation)
+    const ask = (): Promise<Verdict<A>> => kernel.apply(tx, request, amounts)
+    if (cache === undefined || tx !== undefined) return await ask()
+    const account = accountId(operation.scope ?? String(key), book, String(key))
+    const question = { account, cost: BigInt(amount), limit: BigInt(limit), isNew: freshId }
+    return await cache.answer(question, ask)
+  }
+
+  const quota: Quota<Tx, A> = {
+    name: book,
+    ...holds,
+    ...createQuotaUpkeep(kernel, {
+      book,
+      window,
+      amounts,
+      limitOf,
+      changed: (key, scope) => cache?.forget(bucketOf(key, scope)),
+    }),
+    async consume(...args: readonly unknown[]) {
+      const [tx, key, cost, rest] = calledWith<Tx>(args)
+      return await take(tx, key, cost as Amount, rest as ConsumeOptions)
+    },
+    async hold(...args: readonly unknown[]) {
+      const [tx, key, estimate, rest] = calledWith<Tx>(args)
+      const { ttl, ...operation } = rest as HoldOptions
+      return await take(tx, key, estimate as Amount, operation, durationMs(ttl, 'ttl'))
+    },
+    async refund(...args: readonly unknown[]) {
+      const [tx, key, amount, rest] = calledWith<Tx>(args)
+      const { of, ...operation } = rest as RefundOptions
+      const request = single(returning(amount as Amount, of), key, operation)
+      try {
+        return await kernel.apply(tx, request, amounts)
+      } finally {
+        cache?.forget(bucketOf(key, operation.scope))
+      }
+    },
+    withHold: (key, rest, body) =>
+      withHold(
+        holds,
+        (holdKey, { estimate, ...operation }) => quota.hold(holdKey, estimate, operation),
+        key,
+        rest,
+        body,
+      ),
+    async line(key, amount, { scope, ttl, of } = {}) {
+      const line = of === undefined ? (await taking(key, amount, ttl)).line : returning(amount, of)
+      return {
+        line: { ...line, key: nameText(key, 'key'), scope },
+        after:
+          of === undefined
+            ? undefined
+            : (operationScope) => cache?.forget(bucketOf(key, scope ?? operationScope)),
+      }
+    },
+  }
+  return quota
+}
+
+/** Whatever ends a hold may make room. */
+function holdsOf<Tx, A>(
+  holds: Holds<Tx, A>,
+  rollingMs: number | undefined,
+  cache: DenyCache<A> | undefined,
+): Holds<Tx, A> {
+  const ending = async (
+    args: readonly unknown[],
+    end: (...args: never[]) => Promise<Verdict<A>>,
+  ): Promise<Verdict<A>> => {
+    try {
+      return await end(...(args as never[]))
+    } finally {
+      const holdId = args.find((arg) => typeof arg === 'string')
+      if (holdId !== undefined) cache?.forget(Number.parseInt(holdId.slice(0, 3), 16))
+    }
+  }
+  return {
+    async settle(...args: readonly unknown[]) {
+      assertHolds(rollingMs)
+      return await ending(args, holds.settle)
+    },
+    release: async (...args: readonly unknown[]) => await ending(args, holds.release),
+    async extend(...args: readonly unknown[]) {
+      assertHolds(rollingMs)
+      return await holds.extend(...(args as Parameters<typeof holds.extend>))
+    },
+  }
+}
+
+/** What was settled would stay in a rolling window for ever. */
+function assertHolds(rollingMs: number | undefined): void {
+  if (rollingMs === undefined) return
+  throw invalid(
+    'rolling',
+    'a rolling window has no holds and no refunds: release(verdict.holdId) gives back what was used',
+  )
+}

@@ -1,0 +1,168 @@
+import fc from 'fast-check'
+import type pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { fromPg } from '../../../src/drivers/pg.ts'
+import { createKernel } from '../../../src/ledger/index.ts'
+import { migrateFiles } from '../../../src/schema/migrate.ts'
+import { ownFiles } from '../../../src/schema/schema-files.ts'
+import {
+  type Answer,
+  anyCommand,
+  type Command,
+  keys,
+  walledKey,
+} from '../../support/ledger-command.ts'
+import { ledgerFixture } from '../../support/ledger-fixture.ts'
+import { LedgerModel } from '../../support/ledger-model.ts'
+import { histories, rounds as roundsThen } from '../../support/ledger-regressions.ts'
+import { inOrder, LedgerPlayer } from '../../support/ledger-player.ts'
+
+const fixture = ledgerFixture()
+const seed = Number(process.env['HOLDFAST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const settings = { seed, numRuns: Number(process.env['HOLDFAST_RUNS'] ?? 60) }
+const newModel = (): LedgerModel => new LedgerModel((key) => key === walledKey)
+
+const expected = (command: Command, model: LedgerModel): Answer =>
+  inOrder(command, model.call([command])[0] as Answer)
+
+const isDue = (command: Command): boolean => command.act === 'move' && command.due
+
+let touches = 100
+
+/** A while passes; what is due is booked by the sweeper, or by whoever touches the account next. */
+async function letExpire(
+  player: LedgerPlayer,
+  model: LedgerModel,
+  client?: pg.PoolClient,
+): Promise<void> {
+  await player.passAWhile(client ?? fixture.observer)
+  model.expire((operation) => player.holdId(operation))
+  touches += 1
+  if (touches % 2 === 0) {
+    await (client ?? fixture.observer).query('SELECT holdfast.sweep(1000)')
+    return
+  }
+  for (const key of keys) {
+    touches += 2
+    const lines = [{ kind: 'credit', key, amount: 1 }] as const
+    const touch = { act: 'move', id: touches, lines, allowance: 5, due: false, note: 0 } as const
+    expect(await player.play(touch, client)).toEqual(expected(touch, model))
+  }
+}
+
+/** What the combiner makes of commands that arrive at once: an id that is in a call waits for the next. */
+function callsOf(commands: readonly Command[]): Command[][] {
+  const calls: Command[][] = []
+  let waiting = [...commands]
+  while (waiting.length > 0) {
+    const ids = new Set<number>()
+    const call = waiting.filter((command) => {
+      if (!('id' in command)) return true
+      const isFirst = !ids.has(command.id)
+      ids.add(command.id)
+      return isFirst
+    })
+    calls.push(call)
+    waiting = waiting.filter((command) => !call.includes(command))
+  }
+  return calls
+}
+
+/**
+ * A refusal without a lock is judged by the balances before the call, so of refusals only the reason
+ * is that of the order of arrival.
+ */
+function decision(answer: Answer): Partial<Answer> {
+  const { lines: _, ...rest } = answer
+  return answer.ok ? answer : rest
+}
+
+const history = fc.array(anyCommand, { maxLength: 40, size: 'max' })
+
+describe(`histories of seed ${seed}`, () => {
+  test('one after the other: every answer and every movement is that of the model', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, async (commands) => {
+        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool)))
+        const model = newModel()
+        for (const command of commands) {
+          expect(await player.play(command)).toEqual(expected(command, model))
+          if (isDue(command)) await letExpire(player, model)
+        }
+        expect(await player.movements(fixture.observer)).toEqual(model.movements)
+      }),
+      { ...settings, examples: histories.map((commands) => [commands]) },
+    )
+  })
+
+  test("in one transaction of the caller's: the same, and none of it if that rolls back", async () => {
+    await fc.assert(
+      fc.asyncProperty(history, fc.boolean(), async (commands, commits) => {
+        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool)))
+        const model = newModel()
+        const client = await fixture.pool.connect()
+        await client.query('BEGIN')
+        for (const command of commands) {
+          expect(await player.play(command, client)).toEqual(expected(command, model))
+          if (isDue(command)) await letExpire(player, model, client)
+        }
+        await client.query(commits ? 'COMMIT' : 'ROLLBACK')
+        client.release()
+        const movements = await player.movements(fixture.observer)
+        expect(movements).toEqual(commits ? model.movements : new Map())
+      }),
+      { ...settings, examples: histories.map((commands) => [commands, true]) },
+    )
+  })
+
+  test('many at once: the answers of each call are those of the model, in the order of arrival', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(history, { maxLength: 4 }), async (rounds) => {
+        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { lanes: 1 }))
+        const model = newModel()
+        for (const [round, commands] of rounds.entries()) {
+          const played = Promise.all(
+            commands.map(async (command) => [command, await player.play(command)] as const),
+          )
+          const wanted = new Map<Command, Answer>()
+          for (const call of callsOf(commands)) {
+            const answers = model.call(call)
+            call.forEach((command, at) =>
+              wanted.set(command, inOrder(command, answers[at] as Answer)),
+            )
+          }
+          for (const [command, answer] of await played) {
+            expect(decision(answer)).toEqual(decision(wanted.get(command) as Answer))
+          }
+          if (round % 2 === 1) await letExpire(player, model)
+        }
+        expect(await player.movements(fixture.observer)).toEqual(model.movements)
+      }),
+      { ...settings, examples: roundsThen.map((rounds) => [rounds]) },
+    )
+  })
+
+  test('control: a ledger that forgets what was given back is found out', async () => {
+    const files = ownFiles()
+    const forgets = /o\.returned \+ amounts\[i\]/
+    expect(files.repeatables.some(({ text }) => forgets.test(text))).toBe(true)
+    const repeatables = files.repeatables.map((file) => ({
+      ...file,
+      text: file.text.replace(forgets, 'o.returned'),
+    }))
+    const schema = 'forgetful'
+    await migrateFiles(fromPg(fixture.observer), { ...files, repeatables }, { schema })
+    const outcome = await fc.check(
+      fc.asyncProperty(history, async (commands) => {
+        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { schema }), schema)
+        const model = newModel()
+        for (const command of commands) {
+          if (isDue(command)) continue
+          expect(await player.play(command)).toEqual(expected(command, model))
+        }
+      }),
+      { ...settings, examples: histories.map((commands) => [commands]), endOnFailure: true },
+    )
+    expect(outcome.failed).toBe(true)
+  })
+})

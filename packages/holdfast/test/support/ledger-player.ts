@@ -1,0 +1,171 @@
+import type pg from 'pg'
+import { accountId, holdIdOf, operationUuid } from '../../src/ledger/account-id.ts'
+import { together } from '../../src/ledger/book.ts'
+import type { Kernel } from '../../src/ledger/index.ts'
+import { flags, kinds, type Operation } from '../../src/ledger/operation.ts'
+import { numberAmounts, type Verdict } from '../../src/ledger/verdict.ts'
+import {
+  type Answer,
+  type AnswerLine,
+  type Command,
+  type Movement,
+  walledKey,
+} from './ledger-command.ts'
+import { fresh } from './ledger-fixture.ts'
+
+const book = 'model'
+const aWhileMs = 3_600_000
+const longMs = 1_000 * aWhileMs
+
+/** Plays commands against a real ledger, in a scope of its own, and tells the answers alike. */
+export class LedgerPlayer {
+  readonly scope: string
+  readonly #kernel: Kernel<pg.PoolClient>
+  readonly #schema: string
+
+  constructor(kernel: Kernel<pg.PoolClient>, schema = 'holdfast', scope: string = fresh()) {
+    this.#kernel = kernel
+    this.#schema = schema
+    this.scope = scope
+  }
+
+  /** Another process that plays in the same scope. */
+  with(kernel: Kernel<pg.PoolClient>): LedgerPlayer {
+    return new LedgerPlayer(kernel, this.#schema, this.scope)
+  }
+
+  async play(command: Command, tx?: pg.PoolClient): Promise<Answer> {
+    const verdict = await this.#kernel.apply(tx, this.#operationOf(command), numberAmounts)
+    return answerOf(command, verdict)
+  }
+
+  holdId(operation: number): string {
+    const { bucket, base } = accountId(this.scope, book, this.scope)
+    return holdIdOf(bucket, base, operationUuid(nameOf(operation)))
+  }
+
+  /** A while passes for the holds of this scope: those that were not extended are due. */
+  async passAWhile(queryable: pg.Pool | pg.PoolClient): Promise<void> {
+    await queryable.query(
+      `WITH mine AS (SELECT bucket, id FROM holdfast.account WHERE scope = $1), held AS (
+         UPDATE holdfast.hold h SET expires_at = h.expires_at - interval '2 hours' FROM mine
+         WHERE h.bucket = mine.bucket AND h.account = mine.id AND h.state = 0)
+       UPDATE holdfast.balance b SET due_at = b.due_at - interval '2 hours' FROM mine
+       WHERE b.bucket = mine.bucket AND b.account = mine.id`,
+      [this.scope],
+    )
+  }
+
+  /** The movements of each account in their order, as the model tells them. */
+  async movements(observer: pg.Pool): Promise<Map<string, Movement[]>> {
+    const { rows } = await observer.query<Record<string, string> & { after: string[] }>(
+      `SELECT a.key, ${this.#schema}.movement_kind(m.kind) AS kind, m.operation_id AS operation, m.credit, m.debit,
+              m.hold, ARRAY[m.credited, m.debited, m.held, m.allowance, m.seq]::text[] AS after
+       FROM ${this.#schema}.movement m JOIN ${this.#schema}.account a ON a.bucket = m.bucket AND a.id = m.account
+       WHERE a.scope = $1 ORDER BY a.key, m.seq`,
+      [this.scope],
+    )
+    const movements = new Map<string, Movement[]>()
+    for (const { key = '', kind, operation, credit, debit, hold, after } of rows) {
+      const [credited = 0, debited = 0, held = 0, allowance = 0, sequence = 0] = after.map(Number)
+      const movement = {
+        kind: kind as Movement['kind'],
+        operation: numberOf(String(operation)),
+        credit: Number(credit),
+        debit: Number(debit),
+        hold: Number(hold),
+        after: { credited, debited, held, allowance, sequence },
+      }
+      movements.set(key, [...(movements.get(key) ?? []), movement])
+    }
+    return movements
+  }
+
+  #operationOf(command: Command): Operation {
+    if (command.act === 'move') {
+      const { id, lines, allowance, due, note } = command
+      return together(
+        lines.map(({ kind, key, amount }) => ({
+          line: {
+            kind: kinds[kind],
+            book,
+            key,
+            amount: String(amount),
+            allowance: String(allowance),
+            flags: key === walledKey ? flags.walled : 0,
+            ...(kind === 'hold' ? { ttlMs: due ? aWhileMs : longMs } : {}),
+          },
+        })),
+        { operationId: nameOf(id), scope: this.scope, ...(note === 0 ? {} : { note: { note } }) },
+      )
+    }
+    if (command.act === 'refund') {
+      const { id, of, key, amount, allowance } = command
+      const line = {
+        kind: kinds.refund,
+        book,
+        key,
+        amount: String(amount),
+        allowance: String(allowance),
+        ref: operationUuid(nameOf(of)),
+      }
+      return together([{ line }], { operationId: nameOf(id), scope: this.scope })
+    }
+    const line = { kind: kinds[command.act], book, ref: this.holdId(command.hold), flags: 0 }
+    if (command.act === 'release') return { book, lines: [line] }
+    if (command.act === 'extend') return { book, lines: [{ ...line, ttlMs: longMs }] }
+    const { amount, overrun, late } = command as Command & { act: 'settle' }
+    const settle = { ...line, flags: flags.overrun[overrun] | flags.late[late] }
+    return {
+      book,
+      lines: [amount === undefined ? settle : { ...settle, amount: String(amount) }],
+    }
+  }
+}
+
+/** Both kinds of operation ids: those that are UUIDs, and those that are hashed. */
+function nameOf(id: number): string {
+  return id % 2 === 0
+    ? `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`
+    : `operation ${id}`
+}
+
+function numberOf(name: string): number {
+  return Number(/\d+$/.exec(name)?.[0])
+}
+
+function answerOf(command: Command, verdict: Verdict<number>): Answer {
+  const lines = verdict.lines.map(
+    ({ credited, debited, held, allowance, sequence, refusal }): AnswerLine => ({
+      credited,
+      debited,
+      held,
+      allowance,
+      sequence,
+      refusal: refusal as AnswerLine['refusal'],
+    }),
+  )
+  return inOrder(command, {
+    ok: verdict.ok,
+    replayed: verdict.replayed,
+    reason: verdict.ok ? undefined : (verdict.reason as Answer['reason']),
+    field: verdict.ok ? undefined : verdict.field,
+    state: verdict.ok ? undefined : (verdict.state as Answer['state']),
+    lines,
+  })
+}
+
+/**
+ * The parts of a hold come in the order of their accounts' hashes, which says nothing; if they are
+ * refused for different reasons, neither does the first.
+ */
+export function inOrder(command: Command, answer: Answer): Answer {
+  if (command.act === 'move' || command.act === 'refund') return answer
+  const text = ({ credited, debited, held, allowance, sequence, refusal }: AnswerLine): string =>
+    [credited, debited, held, allowance, sequence, refusal].join()
+  const lines = answer.lines.toSorted((a, b) => (text(a) < text(b) ? -1 : 1))
+  const reasons = new Set(lines.flatMap(({ refusal }) => refusal ?? []))
+  if (reasons.size < 2) return { ...answer, lines }
+  const [reason] = [...reasons].toSorted((a, b) => (a < b ? -1 : 1))
+  return { ...answer, lines, reason, field: undefined, state: undefined }
+}
