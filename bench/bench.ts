@@ -1,39 +1,54 @@
 /** `npm run bench -- <scenario>`: how fast we are, as ratios of two things measured together. */
-import type { BenchScenario } from './harness/bench-scenario.ts'
+import type { BenchScenario, FactTable } from './harness/bench-scenario.ts'
 import type { Comparison } from './harness/compare.ts'
 import { readCommand } from './harness/read-command.ts'
+import { ledger } from './scenarios/ledger.ts'
+import { ledgerGrowth } from './scenarios/ledger-growth.ts'
 import { locks } from './scenarios/locks.ts'
+import { peers } from './scenarios/peers.ts'
 
 // What libraries check for; the bars are promises about production.
 process.env['NODE_ENV'] ??= 'production'
 
 const { name, scenario, values } = readCommand({
   command: 'bench',
-  scenarios: { locks } satisfies Record<string, BenchScenario>,
+  scenarios: { locks, ledger, 'ledger-growth': ledgerGrowth, peers } satisfies Record<
+    string,
+    BenchScenario
+  >,
   options: { quick: { type: 'boolean' }, json: { type: 'boolean' } },
   about: {
-    quick: 'few and short rounds; ends within 45 seconds',
+    quick: 'few and short rounds; ends within a minute',
     json: 'the last line of the output is one JSON object',
   },
 })
 
-const comparisons = await scenario.run({
+const { comparisons, facts = [] } = await scenario.run({
   quick: values.quick ?? false,
   progress: (text) => process.stderr.write(`${text}\n`),
 })
 
 const three = (value: number): string => value.toFixed(3)
 
-console.log(`${name}: ${scenario.about}\n\n${table(comparisons)}\n\n${scenario.method}`)
+console.log(
+  [`${name}: ${scenario.about}`, ratioTable(comparisons), ...facts.map(factTable), scenario.method]
+    .filter((part) => part !== '')
+    .join('\n\n'),
+)
 if (values.json === true) {
-  const fields = comparisons.map(({ contest, ratio }) => ({ name: contest.name, ...ratio }))
   console.log(
     JSON.stringify({
       scenario: name,
-      ratios: Object.fromEntries(fields.map((ratio) => [ratio.name, rounded(ratio.median)])),
-      spread: Object.fromEntries(
-        fields.map((ratio) => [ratio.name, [rounded(ratio.p10), rounded(ratio.p90)]]),
+      ratios: Object.fromEntries(
+        comparisons.map(({ name: ratio, ratio: { median } }) => [ratio, rounded(median)]),
       ),
+      spread: Object.fromEntries(
+        comparisons.map(({ name: ratio, ratio: { p10, p90 } }) => [
+          ratio,
+          [rounded(p10), rounded(p90)],
+        ]),
+      ),
+      ...(facts.length === 0 ? {} : { facts }),
       method: scenario.method,
     }),
   )
@@ -43,20 +58,24 @@ function rounded(value: number): number {
   return Number(three(value))
 }
 
-/** Every ratio with its rates, also those we lose. */
-function table(rows: readonly Comparison[]): string {
+/** Every ratio with both sides, also those we lose. */
+function ratioTable(rows: readonly Comparison[]): string {
   return rows
-    .map(({ contest, ratio, rates }) => {
-      const { name: ratioName, measured, baseline, bar } = contest
-      const spread = `p10 ${three(ratio.p10)}, p90 ${three(ratio.p90)}`
-      const verdict =
-        bar === undefined ? '' : `, bar ${bar}: ${ratio.median >= bar ? 'met' : 'MISSED'}`
-      const loses = ratio.median < 1 ? 'slower' : 'faster or equal'
+    .map(({ name: ratioName, ratio, bar, barIs = 'at least', sides }) => {
+      const met =
+        bar !== undefined && (barIs === 'at least' ? ratio.median >= bar : ratio.median <= bar)
+      const verdict = bar === undefined ? '' : `, bar ${barIs} ${bar}: ${met ? 'met' : 'MISSED'}`
+      const width = Math.max(0, ...sides.map(({ value }) => value.length))
       return [
-        `${ratioName}  ${three(ratio.median)}  (${spread}${verdict}; ${loses})`,
-        `  ${Math.round(rates.measured).toString().padStart(8)} /s  ${measured.label}`,
-        `  ${Math.round(rates.baseline).toString().padStart(8)} /s  ${baseline.label}`,
+        `${ratioName}  ${three(ratio.median)}  (p10 ${three(ratio.p10)}, p90 ${three(ratio.p90)}${verdict})`,
+        ...sides.map(({ value, label }) => `  ${value.padStart(width)}  ${label}`),
       ].join('\n')
     })
     .join('\n\n')
+}
+
+/** Markdown, so that it can go into a document as it is. */
+function factTable({ title, columns, rows }: FactTable): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  return [title, '', line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n')
 }

@@ -2,24 +2,37 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { quantile, type Summary, summarise } from './summary.ts'
 
-/** One of the two things compared. */
-export interface Side {
+interface Scene {
   readonly label: string
-  /** One operation, as worker number `worker`. */
-  operation(worker: number): Promise<unknown>
   /** Sets the scene for a slice, outside the measured time; returns what clears it again. */
   scene?(): Promise<() => Promise<void>>
 }
 
-export interface Contest {
+/** One of the two things compared: operations that we repeat, or something that measures itself. */
+export type Side =
+  | (Scene & {
+      /** One operation, as worker number `worker`. */
+      operation(worker: number): Promise<unknown>
+    })
+  | (Scene & {
+      /** Runs for about so long and gives operations per second. */
+      measure(sliceMs: number): Promise<number>
+    })
+
+/** What a ratio is to reach, if it was promised. */
+export interface Bar {
+  readonly bar?: number
+  /** A ratio of costs is to stay below its bar. @defaultValue 'at least' */
+  readonly barIs?: 'at least' | 'at most'
+}
+
+export interface Contest extends Bar {
   /** Name of the ratio `measured / baseline`. */
   readonly name: string
   readonly measured: Side
   readonly baseline: Side
   /** How many operations are under way at any time. */
   readonly workers: number
-  /** What the ratio is to reach, if it was promised. */
-  readonly bar?: number
 }
 
 export interface Effort {
@@ -28,13 +41,15 @@ export interface Effort {
   readonly sliceMs: number
   /** On a machine so busy that the rounds take longer than this, there are fewer of them. */
   readonly limitMs?: number
+  /** Slices of each side that are not counted. @defaultValue 2 */
+  readonly warmUps?: number
 }
 
-export interface Comparison {
-  readonly contest: Contest
+export interface Comparison extends Bar {
+  readonly name: string
   readonly ratio: Summary
-  /** Operations per second, the middle of all rounds. */
-  readonly rates: { readonly measured: number; readonly baseline: number }
+  /** The middle of all rounds of each side, as text with its unit. */
+  readonly sides: readonly { readonly value: string; readonly label: string }[]
 }
 
 /** Below this there is no spread to speak of. */
@@ -47,13 +62,15 @@ const fewest = 4
  */
 export async function compare(
   contest: Contest,
-  { rounds, sliceMs, limitMs = Number.POSITIVE_INFINITY }: Effort,
+  { rounds, sliceMs, limitMs = Number.POSITIVE_INFINITY, warmUps = 2 }: Effort,
   progress: (text: string) => void,
 ): Promise<Comparison> {
   const { measured, baseline, workers } = contest
   const until = performance.now() + limitMs
   // Code that is not yet compiled, cold plans and empty pools are not what we measure.
-  for (const side of [measured, baseline, measured, baseline]) await rate(side, workers, sliceMs)
+  for (let warmUp = 0; warmUp < warmUps; warmUp += 1) {
+    for (const side of [measured, baseline]) await rate(side, workers, sliceMs)
+  }
 
   const rates = { measured: [] as number[], baseline: [] as number[] }
   for (let round = 0; round < rounds && (round < fewest || performance.now() < until); round += 1) {
@@ -67,11 +84,21 @@ export async function compare(
     }
   }
   const ratios = rates.measured.map((value, round) => value / (rates.baseline[round] ?? Number.NaN))
+  const perSecond = (values: readonly number[]): string => `${Math.round(quantile(values, 0.5))} /s`
   return {
-    contest,
+    ...barOf(contest),
+    name: contest.name,
     ratio: summarise(ratios),
-    rates: { measured: quantile(rates.measured, 0.5), baseline: quantile(rates.baseline, 0.5) },
+    sides: [
+      { value: perSecond(rates.measured), label: measured.label },
+      { value: perSecond(rates.baseline), label: baseline.label },
+    ],
   }
+}
+
+/** The bar alone, of a contest that has more to it. */
+export function barOf({ bar, barIs }: Bar): Bar {
+  return { ...(bar === undefined ? {} : { bar }), ...(barIs === undefined ? {} : { barIs }) }
 }
 
 /** Operations per second of one slice. */
@@ -80,6 +107,17 @@ async function rate(side: Side, workers: number, sliceMs: number): Promise<numbe
   // Neither side is to pay for what the other one left behind. Only the young generation: a full
   // collection also drops compiled code, and each slice would measure the compiler again.
   collectGarbage({ type: 'minor' })
+  const perSecond =
+    'measure' in side ? await side.measure(sliceMs) : await repeated(side, workers, sliceMs)
+  await clear?.()
+  return perSecond
+}
+
+async function repeated(
+  side: Extract<Side, { operation: unknown }>,
+  workers: number,
+  sliceMs: number,
+): Promise<number> {
   let operations = 0
   const began = performance.now()
   const until = began + sliceMs
@@ -90,9 +128,7 @@ async function rate(side: Side, workers: number, sliceMs: number): Promise<numbe
     }
   }
   await Promise.all(Array.from({ length: workers }, (_, worker) => work(worker)))
-  const seconds = (performance.now() - began) / 1_000
-  await clear?.()
-  return operations / seconds
+  return operations / ((performance.now() - began) / 1_000)
 }
 
 setFlagsFromString('--expose-gc')

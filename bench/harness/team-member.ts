@@ -17,17 +17,18 @@ export interface Member<Order, Result> {
 
 /**
  * The child's side of `startTeam`: does what it is told and reports. It ends when its channel to
- * the parent closes, for whatever reason, so that no run leaves processes behind.
+ * the parent closes, for whatever reason, so that no run leaves processes behind. `index` counts
+ * the members from 0.
  */
 export function joinTeam<Setup, Order, Result>(
-  open: (setup: Setup) => Promise<Member<Order, Result>>,
+  open: (setup: Setup, index: number) => Promise<Member<Order, Result>>,
 ): void {
   let member: Member<Order, Result> | undefined
   let go: (() => Promise<Result>) | undefined
 
   const answer = async (message: ToMember<Setup, Order>): Promise<FromMember<Result>> => {
     if (message.kind === 'set up') {
-      member = await open(message.setup)
+      member = await open(message.setup, Number(process.argv[2]))
       return { kind: 'set up' }
     }
     if (message.kind === 'get ready') {

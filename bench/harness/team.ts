@@ -17,7 +17,9 @@ export async function startTeam<Setup, Order, Result>(
   size: number,
   setup: Setup,
 ): Promise<Team<Order, Result>> {
-  const processes = Array.from({ length: size }, () => fork(member, { stdio: 'inherit' }))
+  const processes = Array.from({ length: size }, (_, index) =>
+    fork(member, [String(index)], { stdio: 'inherit' }),
+  )
   const stop = async (): Promise<void> => {
     await Promise.all(processes.map(leave))
   }

@@ -29,6 +29,6 @@ export const locks: BenchScenario = {
       const effort = short ? (contest.bar === undefined ? quickRest : quick) : full
       comparisons.push(await compare(contest, effort, progress))
     }
-    return comparisons
+    return { comparisons }
   },
 }

@@ -1,9 +1,10 @@
-import { type PostgresServer, waitUntil, withClient } from '@holdfast/testkit'
+import type { PostgresServer } from '@holdfast/testkit'
 import type { Pool, PoolClient } from 'pg'
 import { sqlStateOf } from '../../packages/holdfast/src/core/sql-state.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast, lockKey } from '../../packages/holdfast/src/index.ts'
 import { type Budget, seconds } from '../harness/budget.ts'
+import { deadlocksIn } from '../harness/deadlocks-in.ts'
 import { openPool } from '../harness/open-pool.ts'
 import { randomFor } from '../harness/random.ts'
 import type { StressResult } from '../harness/stress-scenario.ts'
@@ -140,21 +141,4 @@ async function spread(
     await pool.end()
   }
   return started
-}
-
-/** The server's own count. A backend hands in its numbers when it ends, so we wait for that. */
-async function deadlocksIn(url: string): Promise<number> {
-  return await withClient(url, async (client) => {
-    await waitUntil('all other backends have ended', async () => {
-      const { rows } = await client.query(
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-         AND backend_type = 'client backend'`,
-      )
-      return rows.length === 0 ? true : undefined
-    })
-    const { rows } = await client.query<{ deadlocks: number }>(
-      'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
-    )
-    return rows[0]?.deadlocks ?? 0
-  })
 }
