@@ -67,7 +67,8 @@ DECLARE
   l_ord integer[]; l_slot integer[]; l_bucket smallint[]; l_account uuid[]; l_hold uuid[];
   l_known boolean[]; l_denied boolean[]; l_refunded bigint[];
   any_known boolean; any_denied boolean; any_missing boolean; any_hold boolean; any_due boolean;
-  any_special boolean; any_several boolean := false; all_valid boolean; all_plain boolean; any_new_hold boolean := false; any_ended boolean := false;
+  any_special boolean; any_several boolean := false; any_new_hold boolean := false;
+  any_ended boolean := false; all_valid boolean; all_plain boolean;
   -- Accounts, in lock order.
   slots integer; expected integer;
   s_bucket smallint[]; s_account uuid[]; s_credited bigint[]; s_debited bigint[]; s_held bigint[];

@@ -1,5 +1,5 @@
 import type { Statement } from '../core/driver.ts'
-import { type LedgerCalls, plainArray, textArray } from '../engines/postgres/ledger.ts'
+import { ArrayLiteral, columnsOfMany, type LedgerCalls } from '../engines/postgres/ledger.ts'
 import { type AccountId, accountId, holdIdOf, operationUuid } from './account-id.ts'
 import { kinds, type Line, type Operation } from './operation.ts'
 
@@ -95,46 +95,50 @@ function plainStatement(calls: LedgerCalls, request: Request): Statement | undef
 
 /** The columns of `apply`, in the order of its parameters. A column without a value is null. */
 function columnsOf(requests: readonly Request[]): (string | null)[] {
-  const lines: { line: Line; request: Request; op: number; account: AccountId | undefined }[] = []
+  const columns = Array.from({ length: columnsOfMany }, () => new ArrayLiteral())
   for (let op = 0; op < requests.length; op += 1) {
     const request = requests[op] as Request
-    for (let at = 0; at < request.operation.lines.length; at += 1) {
-      const line = request.operation.lines[at] as Line
-      lines.push({ line, request, op, account: request.accounts[at] })
+    const { lines } = request.operation
+    for (let at = 0; at < lines.length; at += 1) {
+      addLine(columns, op, request, lines[at] as Line, request.accounts[at])
     }
   }
-  type Entry = (typeof lines)[number]
-  const plain = (read: (entry: Entry) => string | number | undefined): string | null => {
-    const values = lines.map(read)
-    return values.every((value) => value === undefined) ? null : plainArray(values)
+  return columns.map((column) => column.literal())
+}
+
+function addLine(
+  columns: readonly ArrayLiteral[],
+  op: number,
+  { operation, id, owner, holdId }: Request,
+  line: Line,
+  account: AccountId | undefined,
+): void {
+  let at = 0
+  const plain = (value: string | number | undefined): void => {
+    columns[at++]?.plain(value)
   }
-  const text = (read: (entry: Entry) => string | undefined): string | null => {
-    const values = lines.map(read)
-    return values.every((value) => value === undefined) ? null : textArray(values)
+  const text = (value: string | undefined): void => {
+    columns[at++]?.text(value)
   }
-  return [
-    plain(({ op }) => op),
-    plain(({ account }) => account?.bucket),
-    plain(({ account }) => account?.base),
-    plain(({ request }) => request.owner?.base),
-    plain(({ request }) => request.id),
-    text(({ request }) => request.operation.operationId),
-    plain(({ line }) => line.kind),
-    text(({ line }) => line.book),
-    text(({ line }) => line.key),
-    text(({ line }) => line.scope ?? line.key),
-    plain(({ line }) => line.amount),
-    plain(({ line }) => line.allowance),
-    plain(({ line }) => line.flags ?? 0),
-    plain(({ request, account }) =>
-      request.owner?.bucket === account?.bucket ? undefined : request.owner?.bucket,
-    ),
-    text(({ line }) => line.note),
-    text(({ line }) => line.unit),
-    text(({ line }) => line.zone),
-    plain(({ line }) => line.everyUs),
-    plain(({ line }) => line.ttlMs),
-    text(({ line, request }) => line.ref ?? request.holdId?.slice(4)),
-    text(({ line }) => line.terms),
-  ]
+  plain(op)
+  plain(account?.bucket)
+  plain(account?.base)
+  plain(owner?.base)
+  plain(id)
+  text(operation.operationId)
+  plain(line.kind)
+  text(line.book)
+  text(line.key)
+  text(line.scope ?? line.key)
+  plain(line.amount)
+  plain(line.allowance)
+  plain(line.flags ?? 0)
+  plain(owner?.bucket === account?.bucket ? undefined : owner?.bucket)
+  text(line.note)
+  text(line.unit)
+  text(line.zone)
+  plain(line.everyUs)
+  plain(line.ttlMs)
+  text(line.ref ?? holdId?.slice(4))
+  text(line.terms)
 }

@@ -78,17 +78,26 @@ export type Verdict<A> = Accepted<A> | Refused<A>
 /** How amounts come back: numbers that are checked to be exact, or bigints. */
 export interface AmountReader<A> {
   read(text: string): A
+  /** credited − debited − held + allowance */
+  available(credited: A, debited: A, held: A, allowance: A): A
+}
+
+function exact(value: number): number {
+  if (Number.isSafeInteger(value)) return value
+  throw holdfastError('LEDGER_AMOUNT_UNSAFE')
 }
 
 export const numberAmounts: AmountReader<number> = {
-  read(text) {
-    const value = Number(text)
-    if (Number.isSafeInteger(value)) return value
-    throw holdfastError('LEDGER_AMOUNT_UNSAFE')
-  },
+  read: (text) => exact(Number(text)),
+  // Two differences first: none of the steps is larger than what is checked.
+  available: (credited, debited, held, allowance) =>
+    exact(exact(credited - debited) + exact(allowance - held)),
 }
 
-export const bigintAmounts: AmountReader<bigint> = { read: (text) => BigInt(text) }
+export const bigintAmounts: AmountReader<bigint> = {
+  read: (text) => BigInt(text),
+  available: (credited, debited, held, allowance) => credited - debited - held + allowance,
+}
 
 const refusals: Readonly<Record<number, Refusal>> = {
   [statuses.short]: 'insufficient',
@@ -186,15 +195,17 @@ function unwrapped(answer: LineAnswer): LineAnswer {
 }
 
 function balanceOf<A>(answer: LineAnswer, amounts: AmountReader<A>): Balance<A> {
-  const { credited, debited, held, allowance, seq } = answer
-  const available = BigInt(credited) - BigInt(debited) - BigInt(held) + BigInt(allowance)
+  const credited = amounts.read(answer.credited)
+  const debited = amounts.read(answer.debited)
+  const held = amounts.read(answer.held)
+  const allowance = amounts.read(answer.allowance)
   return {
-    available: amounts.read(String(available)),
-    credited: amounts.read(credited),
-    debited: amounts.read(debited),
-    held: amounts.read(held),
-    allowance: amounts.read(allowance),
-    sequence: amounts.read(seq),
+    available: amounts.available(credited, debited, held, allowance),
+    credited,
+    debited,
+    held,
+    allowance,
+    sequence: amounts.read(answer.seq),
   }
 }
 

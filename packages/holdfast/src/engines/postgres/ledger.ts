@@ -2,7 +2,7 @@ import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 
 /** How many parameters `apply` and `apply_one` take; both have their types from the function. */
-const columnsOfMany = 21
+export const columnsOfMany = 21
 const valuesOfOne = 17
 
 function placeholders(count: number): string {
@@ -50,28 +50,37 @@ export const joinMarker: Statement = {
 
 const isMarked = "pg_catalog.current_setting('holdfast.joined', true) = 'yes'"
 
-/** A text array as PostgreSQL reads it. */
-export function textArray(values: readonly (string | undefined)[]): string {
-  let literal = '{'
-  for (let at = 0; at < values.length; at += 1) {
-    const value = values[at]
-    if (at > 0) literal += ','
-    literal +=
-      value === undefined
-        ? 'NULL'
-        : /["\\]/.test(value)
-          ? `"${value.replaceAll(/["\\]/g, '\\$&')}"`
-          : `"${value}"`
+/** An array as PostgreSQL reads it, put together element by element. */
+export class ArrayLiteral {
+  #elements = ''
+  #empty = true
+  #used = false
+
+  /** A number, a UUID or another value that needs no quotes. */
+  plain(value: string | number | undefined): void {
+    this.#add(value === undefined ? undefined : `${value}`)
   }
-  return `${literal}}`
+
+  text(value: string | undefined): void {
+    this.#add(
+      value === undefined
+        ? undefined
+        : special.test(value)
+          ? `"${value.replaceAll(/["\\]/g, '\\$&')}"`
+          : `"${value}"`,
+    )
+  }
+
+  /** Null if no element has a value: a column of nulls. */
+  literal(): string | null {
+    return this.#used ? `{${this.#elements}}` : null
+  }
+
+  #add(element: string | undefined): void {
+    if (element !== undefined) this.#used = true
+    this.#elements += this.#empty ? (element ?? 'NULL') : `,${element ?? 'NULL'}`
+    this.#empty = false
+  }
 }
 
-/** An array of numbers, UUIDs or other values that need no quotes. */
-export function plainArray(values: readonly (string | number | undefined)[]): string {
-  let literal = '{'
-  for (let at = 0; at < values.length; at += 1) {
-    if (at > 0) literal += ','
-    literal += values[at] ?? 'NULL'
-  }
-  return `${literal}}`
-}
+const special = /["\\]/
