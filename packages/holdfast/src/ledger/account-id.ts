@@ -7,20 +7,25 @@ export interface AccountId {
   readonly base: string
 }
 
-/** Hashing costs more than remembering; what is remembered is bounded. */
-const remembered = new Map<string, AccountId>()
-const rememberAtMost = 10_000
+/**
+ * Hashing costs more than remembering. Two generations: when the young one is full, it becomes the
+ * old one, and what nobody asked for in the meantime is forgotten. To look for the oldest of a Map
+ * that others were deleted from is far slower.
+ */
+let young = new Map<string, AccountId>()
+let old = new Map<string, AccountId>()
+const generation = 10_000
 
 export function accountId(scope: string, book: string, key: string): AccountId {
   const name = `${codePoints(scope)}:${scope}${codePoints(book)}:${book}${codePoints(key)}:${key}`
-  const known = remembered.get(name)
+  const known = young.get(name)
   if (known !== undefined) return known
-  const id = { bucket: bucketOf(scope), base: hashName(name) }
-  if (remembered.size >= rememberAtMost) {
-    const [oldest] = remembered.keys()
-    if (oldest !== undefined) remembered.delete(oldest)
+  const id = old.get(name) ?? { bucket: bucketOf(scope), base: hashName(name) }
+  if (young.size >= generation) {
+    old = young
+    young = new Map()
   }
-  remembered.set(name, id)
+  young.set(name, id)
   return id
 }
 
