@@ -75,6 +75,7 @@ DECLARE
   s_allowance bigint[]; s_seq bigint[]; s_before bigint[]; s_moved timestamptz[];
   s_due timestamptz[]; s_refilled timestamptz[]; s_walled boolean[]; s_pinned boolean[];
   s_granted boolean[]; s_place tid[]; s_missing boolean[]; s_denied boolean[];
+  s_micros bigint[];
   w_credited bigint[]; w_debited bigint[]; w_held bigint[]; w_seq bigint[]; w_due timestamptz[];
   -- Holds that lines name, by line; two lines may name the same one, h_at is the first of them.
   h_at integer[]; h_state smallint[]; h_amount bigint[]; h_settled bigint[]; h_made bigint[];
@@ -372,6 +373,7 @@ BEGIN
     IF m = n THEN
       FOR s IN 1..slots LOOP
         s_moved[s] := greatest(s_moved[s], moment);
+        s_micros[s] := micros(s_moved[s]);
       END LOOP;
       FOR k IN 1..n LOOP
         s_allowance[l_slot[k]] := m_allowance[k];
@@ -383,7 +385,7 @@ BEGIN
       m_op_line := array_fill(0, ARRAY[n]);
       wanted := n;
       SELECT array_agg(concat_ws(',', u.ord, 0, u.seq, u.credited, u.debited, u.held, u.allowance,
-        micros(s_moved[u.slot]), micros(u.until)) ORDER BY u.ord)
+        s_micros[u.slot], micros(u.until)) ORDER BY u.ord)
       INTO answers
       FROM unnest(m_slot, m_seq, m_credited, m_debited, m_held, m_allowance, m_until)
         WITH ORDINALITY AS u(slot, seq, credited, debited, held, allowance, until, ord);
