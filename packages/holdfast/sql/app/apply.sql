@@ -74,7 +74,7 @@ DECLARE
   s_bucket smallint[]; s_account uuid[]; s_credited bigint[]; s_debited bigint[]; s_held bigint[];
   s_allowance bigint[]; s_seq bigint[]; s_before bigint[]; s_moved timestamptz[];
   s_due timestamptz[]; s_refilled timestamptz[]; s_walled boolean[]; s_pinned boolean[];
-  s_granted boolean[]; s_place tid[]; s_missing boolean[]; s_denied boolean[];
+  s_granted boolean[]; s_place tid[]; s_denied boolean[];
   s_micros bigint[];
   w_credited bigint[]; w_debited bigint[]; w_held bigint[]; w_seq bigint[]; w_due timestamptz[];
   -- Holds that lines name, by line; two lines may name the same one, h_at is the first of them.
@@ -177,7 +177,7 @@ BEGIN
   END IF;
 
   -- … then the accounts: which are missing, and which are too short for all that is asked of them.
-  SELECT array_agg(b.seq IS NULL ORDER BY x.slot), bool_or(b.seq IS NULL),
+  SELECT bool_or(b.seq IS NULL),
     array_agg(x.deniable AND coalesce(b.due_at > began, true) AND CASE
       WHEN x.every IS NOT NULL THEN coalesce(NOT b.pinned AND least(x.burst,
         b.credited - b.debited - b.held
@@ -186,7 +186,7 @@ BEGIN
         < CASE WHEN b.pinned THEN x.least_amount - b.allowance
           ELSE least(x.least_need, x.least_bare - coalesce(b.allowance, 0)) END
       END ORDER BY x.slot)
-  INTO s_missing, any_missing, s_denied
+  INTO any_missing, s_denied
   FROM (
     SELECT u.slot, u.bucket, u.account, max(u.every) AS every, max(u.allowance) AS burst,
       bool_and(u.kind IN (2, 3) AND u.flag & 129 = 0) AND (count(u.every) = 0
