@@ -243,3 +243,18 @@ export interface Report {
   /** Server version, isolation levels seen, for the header of a report. */
   readonly server: string
 }
+
+/** How far a search is, told after every run. */
+export interface Progress {
+  /** What is being run: the serial orders, the search, random orders, or the failure once more. */
+  readonly phase: 'serial' | 'search' | 'random' | 'shrink' | 'replay'
+  /** Runs made so far. */
+  readonly schedules: number
+  readonly classes: number
+  /** Alternatives known and not yet run; grows while the search finds more. */
+  readonly open: number
+  /** Preemptions that the search allows at present. */
+  readonly bound?: number
+  readonly budget: { readonly schedules: number; readonly ms: number }
+  readonly milliseconds: number
+}
