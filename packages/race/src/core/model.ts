@@ -148,6 +148,8 @@ export interface Trouble {
     | 'diverged'
     | 'seed-failed'
     | 'connection-lost'
+    /** The rule is broken without any concurrency: not a race. */
+    | 'fails-serially'
   /** One sentence for a person, with the next step. */
   readonly message: string
   readonly flow?: number
@@ -161,6 +163,10 @@ export interface Note {
     | 'unordered-limit'
     | 'nondeterminism'
     | 'server-chose-victim'
+    /** A deadlock that PostgreSQL resolved. */
+    | 'deadlock'
+    /** A flow threw in some schedule and in no serial order, and left nothing behind. */
+    | 'refused'
   readonly message: string
 }
 
@@ -172,6 +178,8 @@ export interface Run {
   readonly outcomes: readonly FlowOutcome[]
   /** Final rows of every user table and the outcomes, without columns of chance; comparable as text. */
   readonly digest: string
+  /** The tables' part of `digest`, without the outcomes. */
+  readonly state: string
   /** The same for people: table, columns and rows. */
   readonly tables: readonly FinalTable[]
   /** Message of the user's invariant when it failed. */
