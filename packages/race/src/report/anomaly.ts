@@ -1,0 +1,244 @@
+import type { Failure } from '../core/model.ts'
+import { dependenciesOf } from './dependencies.ts'
+import { type History, type Moment, overlaps, relationOf } from './history.ts'
+import { diagnoseLocks, type LockFault } from './lock-fault.ts'
+
+/** The names of what can go wrong at PostgreSQL's isolation levels. */
+export type AnomalyName =
+  | 'check-then-insert'
+  | 'lost update'
+  | 'double claim'
+  | 'write skew'
+  | 'stale check'
+  | 'read skew'
+  | 'deadlock'
+  | 'unhandled serialization failure'
+  | 'unhandled duplicate'
+  | 'lost after crash'
+  | 'lost answer'
+  | 'unknown'
+
+/** What was recognised in a failing run, and the steps that show it. */
+export interface Anomaly {
+  readonly name: AnomalyName
+  /** The read that was no longer true when it was acted upon, and who read it. */
+  readonly read?: Moment
+  /** The commit that made it untrue. */
+  readonly commit?: Moment
+  /** What was done on the strength of the read. */
+  readonly write?: Moment
+  /** The same of the other side, where it did the same. */
+  readonly otherRead?: Moment
+  readonly otherWrite?: Moment
+  /** Check and write were one statement. */
+  readonly oneStatement?: boolean
+  /** There was a lock, and it did not help. */
+  readonly lockFault?: LockFault
+  /** Steps that wait for each other, in the order of the circle. */
+  readonly circle?: readonly Moment[]
+  /** The step at which the flow was cut, or whose error nobody handled. */
+  readonly hit?: Moment
+}
+
+export function recogniseAnomaly(history: History, failure: Failure): Anomaly {
+  return (
+    cutShort(history) ??
+    deadlock(history, failure) ??
+    unhandledError(history, failure) ??
+    staleness(history) ?? { name: 'unknown' }
+  )
+}
+
+function cutShort({ moments }: History): Anomaly | undefined {
+  const hit = moments.find(({ kind }) => kind === 'crash' || kind === 'lost-answer')
+  if (hit === undefined) return undefined
+  if (hit.kind === 'lost-answer') return { name: 'lost answer', hit }
+  const before = moments.filter(
+    ({ step }) => step.flow === hit.step.flow && step.index < hit.step.index,
+  )
+  const commit = before.findLast(({ step }) => (step.footprint.ends?.writes.length ?? 0) > 0)
+  return { name: 'lost after crash', hit, ...(commit === undefined ? {} : { commit }) }
+}
+
+function deadlock({ moments }: History, failure: Failure): Anomaly | undefined {
+  const hit = moments.find(({ step }) => step.answer.error?.sqlstate === '40P01')
+  if (hit === undefined && failure.kind !== 'deadlock') return undefined
+  const circle = moments.filter(
+    ({ step }) => step.waitedFor.length > 0 && (step === hit?.step || meets(step, hit, moments)),
+  )
+  return { name: 'deadlock', circle, ...(hit === undefined ? {} : { hit }) }
+}
+
+/** Whether a step was waiting when the victim's was ended. */
+function meets(step: Moment['step'], hit: Moment | undefined, moments: readonly Moment[]): boolean {
+  if (hit === undefined) return true
+  const from = Math.max(step.index, hit.step.index)
+  const until = step.resumedAfter ?? moments.length
+  return step.flow !== hit.step.flow && from <= until
+}
+
+const unhandled: Readonly<Record<string, AnomalyName>> = {
+  '40001': 'unhandled serialization failure',
+  '23505': 'unhandled duplicate',
+  '23P01': 'unhandled duplicate',
+}
+
+/** A flow that failed with an error which no serial order gives, and that is not a refusal of its own. */
+function unhandledError({ run, moments }: History, { serial, kind }: Failure): Anomaly | undefined {
+  if (kind === 'invariant') return undefined
+  for (const [flow, outcome] of run.outcomes.entries()) {
+    if (outcome.kind !== 'threw' || outcome.sqlstate === undefined) continue
+    const name = unhandled[outcome.sqlstate]
+    const { sqlstate } = outcome
+    const alsoSerial = serial.some(({ run: { outcomes } }) => {
+      const other = outcomes[flow]
+      return other?.kind === 'threw' && other.sqlstate === sqlstate
+    })
+    if (name === undefined || alsoSerial) continue
+    const hit = moments.findLast(
+      ({ step }) => step.flow === flow && step.answer.error?.sqlstate === sqlstate,
+    )
+    return { name, ...(hit === undefined ? {} : { hit }) }
+  }
+  return undefined
+}
+
+/** A read that was overtaken by a commit, and a write that relied on it: the best of all such. */
+function staleness(history: History): Anomaly | undefined {
+  const dependencies = dependenciesOf(history)
+  const candidates = dependencies
+    .filter(({ kind }) => kind === 'overtaken')
+    .flatMap(({ read, commit, object, from, to }): Ranked[] => {
+      if (read === undefined) return []
+      const back = dependencies.filter((one) => one.from === to && one.to === from)
+      const otherRead = back.find(({ kind }) => kind === 'overtaken')?.read
+      const write = reliedOn(history, read, commit)
+      const otherWrite = writeBehind(history, commit, object)
+      const circle = back.length > 0
+      // Without a circle it is only "one before the other", unless the write came after the commit.
+      if (!circle && (write === undefined || write.step.index < commit.step.index)) return []
+      const found = { read, commit, write, otherRead, otherWrite, object, circle }
+      return [{ ...found, skew: readSkew(back, read), rank: rankOf(found) }]
+    })
+    .toSorted((one, other) => other.rank - one.rank)
+  const [best] = candidates
+  if (best === undefined) return undefined
+  return anomalyOf(history, best)
+}
+
+interface Candidate {
+  readonly read: Moment
+  readonly commit: Moment
+  readonly write: Moment | undefined
+  readonly otherRead: Moment | undefined
+  readonly otherWrite: Moment | undefined
+  readonly object: string
+  readonly circle: boolean
+}
+
+interface Ranked extends Candidate {
+  readonly skew: Moment | undefined
+  readonly rank: number
+}
+
+/** A circle counts most; then a write after the commit; then a plain read close to its write. */
+function rankOf({ read, commit, write, object, circle }: Candidate): number {
+  const same = write !== undefined && relationOf(object) === writtenRelation(write)
+  const before = write === undefined ? 0 : write.step.index - read.step.index
+  return (
+    (circle ? 1000 : 0) +
+    (write === undefined ? 0 : 400) +
+    (write !== undefined && write.step.index > commit.step.index ? 200 : 0) +
+    (same ? 100 : 0) +
+    (read.kind === 'read' ? 50 : 0) -
+    Math.min(before, 40)
+  )
+}
+
+/** The first write of the reader's flow after its read that was committed, the later ones being less to blame. */
+function reliedOn({ moments }: History, read: Moment, commit: Moment): Moment | undefined {
+  const later = moments.filter(
+    ({ kind, step, transaction }) =>
+      kind === 'write' &&
+      step.flow === read.step.flow &&
+      step.index >= read.step.index &&
+      transaction?.end === 'commit',
+  )
+  return later.find(({ step }) => step.index > commit.step.index) ?? later[0]
+}
+
+function writeBehind({ moments }: History, commit: Moment, object: string): Moment | undefined {
+  return moments.findLast(
+    ({ kind, step, transaction }) =>
+      kind === 'write' &&
+      step.flow === commit.step.flow &&
+      step.index <= commit.step.index &&
+      transaction === commit.transaction &&
+      step.footprint.touches.some(
+        (touch) => touch.mode !== 'read' && overlaps(touch.object, object),
+      ),
+  )
+}
+
+/** A later read of the same flow that did see the other's commit. */
+function readSkew(
+  back: readonly { readonly kind: string; readonly read?: Moment }[],
+  read: Moment,
+): Moment | undefined {
+  return back.find(({ kind, read: later }) => kind === 'seen' && later !== read)?.read
+}
+
+function writtenRelation(write: Moment): string | undefined {
+  const touched = write.step.footprint.touches.find(({ mode }) =>
+    ['lock', 'insert', 'append'].includes(mode),
+  )
+  return touched === undefined ? undefined : relationOf(touched.object)
+}
+
+function anomalyOf(history: History, found: Ranked): Anomaly {
+  const { read, commit, write, otherRead, otherWrite } = found
+  const steps = {
+    read,
+    commit,
+    ...(write === undefined ? {} : { write }),
+    ...(otherRead === undefined ? {} : { otherRead }),
+    ...(otherWrite === undefined ? {} : { otherWrite }),
+  }
+  if (write === undefined) {
+    return found.skew === undefined
+      ? { name: 'stale check', ...steps }
+      : { name: 'read skew', ...steps, otherRead: found.skew }
+  }
+  const lockFault = diagnoseLocks(history, { read, commit, write })
+  return {
+    name: nameOfStale(found, write),
+    ...steps,
+    ...(write === read ? { oneStatement: true } : {}),
+    ...(lockFault === undefined ? {} : { lockFault }),
+  }
+}
+
+function nameOfStale({ read, object, otherRead, otherWrite }: Ranked, write: Moment): AnomalyName {
+  const sameRelation = relationOf(object) === writtenRelation(write)
+  const verbs = [write.statement.verb, otherWrite?.statement.verb]
+  if (sameRelation && verbs.every((verb) => verb === 'INSERT')) return 'check-then-insert'
+  if (sameRelation && !verbs.includes('INSERT') && otherWrite !== undefined) {
+    if (!sameRows(write, otherWrite)) return 'write skew'
+    return claims(read, write) ? 'double claim' : 'lost update'
+  }
+  return otherRead === undefined ? 'stale check' : 'write skew'
+}
+
+/** Unless both name different values of the same column, they may be the same rows. */
+function sameRows(one: Moment, other: Moment): boolean {
+  return !one.statement.where.some(({ column, value }) =>
+    other.statement.where.some((there) => there.column === column && there.value !== value),
+  )
+}
+
+const claiming = /^(?:status|state|claimed|locked|worker|owner|assigned|taken|picked|started)/i
+
+/** A queue: the read asks for one of several, and the write puts a name or a state on it. */
+function claims(read: Moment, write: Moment): boolean {
+  return read.statement.limited && write.statement.sets.some(({ column }) => claiming.test(column))
+}

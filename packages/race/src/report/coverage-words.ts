@@ -1,0 +1,73 @@
+/** A coverage in words, for every form of report. */
+import type { Coverage, Report } from '../core/model.ts'
+import { times } from './words.ts'
+
+/** A search in which the flows were never under way together says nothing about races. */
+export function isVacuous({ verdict, coverage }: Report): boolean {
+  return (verdict === 'race-free' || verdict === 'bounded') && !coverage.overlapped
+}
+
+/** How much was run. */
+export function coveredText({ coverage }: Report): string {
+  const { exhaustive, classes, interleavings, schedules, milliseconds } = coverage
+  const orders = `${big(interleavings)} ${interleavings === 1n ? 'interleaving' : 'interleavings'}`
+  const runs = `${times(schedules, 'run')}, ${seconds(milliseconds)}`
+  if (exhaustive) {
+    return `exhaustive: ${times(classes, 'class', 'classes')} ${classes === 1 ? 'stands' : 'stand'} for all ${orders} (${runs})`
+  }
+  return [
+    `not exhaustive: ${times(classes, 'class', 'classes')} run, of ${orders} (${runs})`,
+    ...bounds(coverage),
+  ].join('; ')
+}
+
+function bounds({ preemptionBound, missBound }: Coverage): string[] {
+  return [
+    ...(preemptionBound === undefined
+      ? []
+      : [`complete for at most ${times(preemptionBound, 'preemption')}`]),
+    ...(missBound === undefined
+      ? []
+      : [
+          `a race that needs ${missBound.depth} steps in a certain order is missed with a probability of at most ${percent(missBound.atMost)}`,
+        ]),
+  ]
+}
+
+/** What happened in those runs. */
+export function metText({ coverage }: Report): string {
+  const { overlapped, blockedEpisodes, deadlocks, crashPoints } = coverage
+  return [
+    overlapped ? 'the flows overlapped' : 'the flows NEVER overlapped',
+    `${times(blockedEpisodes, 'wait')} for a lock`,
+    times(deadlocks, 'deadlock'),
+    ...(crashPoints > 0 ? [times(crashPoints, 'crash point')] : []),
+  ].join(', ')
+}
+
+/** What a green result does not say. */
+export function notCoveredText({ flows, coverage }: Report): string {
+  return [
+    `other flows, more than ${flows.length} at a time, other data than the seed's`,
+    'what happens inside functions, triggers and foreign key checks',
+    ...(coverage.crashPoints === 0 ? ['crashes'] : []),
+  ].join('; ')
+}
+
+export const vacuousText =
+  'No transaction of one flow was open while another flow made a step, in any run. This says nothing about races. Do the flows use cx.pool or cx.url? A client made elsewhere is not seen. Does one end before it reaches the database, or wait for another outside of it?'
+
+export function seconds(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`
+  const value = milliseconds / 1000
+  return value < 100 ? `${value.toFixed(1)} s` : `${Math.round(value).toLocaleString('en-US')} s`
+}
+
+export function big(number: bigint): string {
+  return number.toLocaleString('en-US')
+}
+
+function percent(share: number): string {
+  const value = share * 100
+  return `${value >= 10 ? Math.round(value) : Number(value.toPrecision(2))} %`
+}

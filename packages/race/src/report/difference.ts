@@ -1,0 +1,115 @@
+import type { Failure, FlowOutcome, Run } from '../core/model.ts'
+
+type Row = readonly (string | null)[]
+
+/** How a table differs from what the nearest serial order left. */
+export interface TableDifference {
+  readonly name: string
+  readonly columns: readonly string[]
+  readonly found: number
+  /** How many rows the serial orders left: one number, unless they differ. */
+  readonly serial: readonly number[]
+  /** Rows that only the found state has. */
+  readonly extra: readonly Row[]
+  /** Rows that only the serial state has. */
+  readonly missing: readonly Row[]
+  /** Rows of both whose first column is the same. */
+  readonly changed: readonly { readonly found: Row; readonly serial: Row }[]
+}
+
+/** A flow that ended as in no serial order. */
+export interface OutcomeDifference {
+  readonly who: string
+  readonly found: string
+  readonly serial: readonly string[]
+}
+
+export interface Difference {
+  /** Names of the flows, in the serial order that comes nearest; empty if there was none. */
+  readonly nearest: readonly string[]
+  readonly orders: number
+  readonly tables: readonly TableDifference[]
+  readonly outcomes: readonly OutcomeDifference[]
+}
+
+export function differenceOf(failure: Failure, flows: readonly string[]): Difference {
+  const { run, serial } = failure
+  const compared = serial.map(({ order, run: other }) => {
+    const tables = tableDifferences(run, other, serial)
+    const odd = run.outcomes.filter((one, at) => outcomeText(one) !== outcomeOf(other, at)).length
+    const weight = tables.reduce(
+      (sum, { extra, missing, changed }) => sum + extra.length + missing.length + changed.length,
+      odd,
+    )
+    return { order, tables, weight }
+  })
+  const [best] = compared.toSorted((one, other) => one.weight - other.weight)
+  return {
+    nearest: (best?.order ?? []).map((flow) => flows[flow] ?? '?'),
+    orders: serial.length,
+    tables: best?.tables ?? [],
+    outcomes: flows.flatMap((who, at) => outcomeDifference(failure, who, at)),
+  }
+}
+
+function tableDifferences(run: Run, other: Run, serial: Failure['serial']): TableDifference[] {
+  return run.tables.flatMap((table): TableDifference[] => {
+    const rowsOf = ({ tables }: Run): readonly Row[] =>
+      tables.find(({ name }) => name === table.name)?.rows ?? []
+    const only = (here: readonly Row[], there: readonly Row[]): Row[] => {
+      const left = there.map(text)
+      return here.filter((row) => {
+        const at = left.indexOf(text(row))
+        if (at !== -1) left.splice(at, 1)
+        return at === -1
+      })
+    }
+    const extra = only(table.rows, rowsOf(other))
+    const missing = only(rowsOf(other), table.rows)
+    if (extra.length === 0 && missing.length === 0) return []
+    const changed = extra.flatMap((found) => {
+      const same = missing.filter(([first]) => first === found[0] && first !== null)
+      return same.length === 1 && extra.filter(([first]) => first === found[0]).length === 1
+        ? [{ found, serial: same[0] as Row }]
+        : []
+    })
+    return [
+      {
+        name: table.name.replace(/^public\./, ''),
+        columns: table.columns,
+        found: table.rows.length,
+        serial: [...new Set(serial.map((one) => rowsOf(one.run).length))].toSorted((a, b) => a - b),
+        extra: extra.filter((row) => !changed.some(({ found }) => found === row)),
+        missing: missing.filter((row) => !changed.some((one) => one.serial === row)),
+        changed,
+      },
+    ]
+  })
+}
+
+function text(row: Row): string {
+  return JSON.stringify(row)
+}
+
+function outcomeDifference({ run, serial }: Failure, who: string, at: number): OutcomeDifference[] {
+  const found = outcomeOf(run, at)
+  const others = [...new Set(serial.map((one) => outcomeOf(one.run, at)))]
+  return others.length === 0 || others.includes(found) ? [] : [{ who, found, serial: others }]
+}
+
+function outcomeOf({ outcomes }: Run, at: number): string {
+  const outcome = outcomes[at]
+  return outcome === undefined ? 'did not run' : outcomeText(outcome)
+}
+
+/** `returned 5`, `threw QuotaExceeded: 100 of 100`, … */
+export function outcomeText(outcome: FlowOutcome): string {
+  if (outcome.kind === 'returned') {
+    return outcome.value === 'undefined' ? 'returned' : `returned ${outcome.value}`
+  }
+  if (outcome.kind === 'threw') {
+    const state = outcome.sqlstate === undefined ? '' : ` (${outcome.sqlstate})`
+    return `threw ${outcome.name}: ${outcome.message}${state}`
+  }
+  return outcome.kind === 'crashed' ? 'was cut off' : 'did not end'
+}

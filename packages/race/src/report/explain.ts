@@ -1,0 +1,82 @@
+import type { Failure, Report } from '../core/model.ts'
+import { type Anomaly, type AnomalyName, recogniseAnomaly } from './anomaly.ts'
+import { type Fix, fixesOf } from './fixes.ts'
+import { type History, type Moment, readHistory } from './history.ts'
+import { whyOf } from './why.ts'
+
+/** What part a step has in the failure. */
+export interface Mark {
+  readonly role: 'stale-read' | 'overtaking' | 'stale-write' | 'circle' | 'hit'
+  /** A few words beside the step. */
+  readonly note: string
+}
+
+/** What a failing run means. */
+export interface Explanation {
+  readonly anomaly: AnomalyName
+  /** The name as a phrase. */
+  readonly title: string
+  readonly why: string
+  readonly fixes: readonly Fix[]
+  /** By index of the step. */
+  readonly marks: ReadonlyMap<number, Mark>
+  readonly history: History
+  /** The steps behind it, for pictures. */
+  readonly found: Anomaly
+}
+
+const titles: Readonly<Record<AnomalyName, string>> = {
+  'check-then-insert': 'check-then-insert: each checked before the other had inserted',
+  'lost update': 'lost update: a write replaced one it had not seen',
+  'double claim': 'double claim: two took the same row',
+  'write skew': 'write skew: each changed what the other had relied on',
+  'stale check': 'stale check: what was checked had changed by the time of the write',
+  'read skew': 'read skew: two reads saw two different moments',
+  deadlock: 'deadlock: locks taken in different orders',
+  'unhandled serialization failure': 'a serialization failure that nobody retries',
+  'unhandled duplicate': 'a duplicate that the constraint caught and the code did not',
+  'lost after crash': 'lost after a crash: half of the work stays',
+  'lost answer': 'a lost answer: committed, and the caller does not know',
+  unknown: 'a result that no serial order gives',
+}
+
+/** Names the anomaly of a failure and says why it happened and what helps. */
+export function explainFailure({ flows }: Pick<Report, 'flows'>, failure: Failure): Explanation {
+  const history = readHistory(failure.run, flows)
+  const found = recogniseAnomaly(history, failure)
+  return {
+    anomaly: found.name,
+    title: titles[found.name],
+    why: whyOf(found, history),
+    fixes: fixesOf(found, history),
+    marks: marksOf(found),
+    history,
+    found,
+  }
+}
+
+function marksOf(found: Anomaly): Map<number, Mark> {
+  const { read, commit, write, hit, circle = [], oneStatement } = found
+  const marks = new Map<number, Mark>()
+  const set = (moment: Moment | undefined, role: Mark['role'], note: string): void => {
+    if (moment !== undefined && !marks.has(moment.step.index))
+      marks.set(moment.step.index, { role, note })
+  }
+  for (const moment of circle) set(moment, 'circle', '')
+  set(hit, 'hit', '')
+  if (read !== undefined && commit !== undefined) {
+    if (write !== undefined && oneStatement !== true) {
+      const late = write.step.index > commit.step.index
+      set(
+        write,
+        'stale-write',
+        late
+          ? `relies on (${read.number}), overtaken by (${commit.number})`
+          : `relies on (${read.number})`,
+      )
+    }
+    set(read, 'stale-read', oneStatement === true ? `does not see (${commit.number})` : '')
+    set(commit, 'overtaking', `(${read.number}) is no longer true`)
+  }
+  return marks
+}

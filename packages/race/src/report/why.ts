@@ -1,0 +1,131 @@
+import type { Anomaly } from './anomaly.ts'
+import { type History, type Moment, nameOf } from './history.ts'
+import { sawOf } from './saw.ts'
+import { list, possessive, ref, subjectOf, tableOf } from './words.ts'
+
+/** What happened, in plain words that name the steps by number. */
+export function whyOf(anomaly: Anomaly, history: History): string {
+  const { name, read, commit, write, hit } = anomaly
+  if (name === 'deadlock') return deadlock(anomaly, history)
+  if (name === 'lost after crash' || name === 'lost answer') return cutShort(anomaly, history)
+  if (name === 'unhandled serialization failure' && hit !== undefined) {
+    return `PostgreSQL refused ${ref(hit)} because another flow changed the same data first (40001). The data is unharmed, but nothing ran ${possessive(hit.who)} transaction again, so it failed where it would have succeeded alone.`
+  }
+  if (name === 'unhandled duplicate' && hit !== undefined) {
+    return `${ref(hit)} met a row that another flow had inserted after ${hit.who} looked. The constraint kept the data right, but its error (${hit.step.answer.error?.sqlstate ?? '23505'}) ended the flow, which no order of the flows one after the other does.`
+  }
+  if (read === undefined || commit === undefined) {
+    return 'The result differs from that of every serial order, but no known pattern was recognised in the steps. Compare the final states below, and step through the timeline.'
+  }
+  if (name === 'read skew') return readSkew(anomaly, read, commit)
+  if (write === undefined) {
+    return `${ref(read)} read ${subjectOf(read)}${seen(read)}. ${ref(commit)} changed it afterwards, and ${read.who} went on with what it had read.`
+  }
+  return [stale(anomaly, read, commit, write), lockSentence(anomaly)].filter(Boolean).join(' ')
+}
+
+function stale(anomaly: Anomaly, read: Moment, commit: Moment, write: Moment): string {
+  const { name, oneStatement, otherRead, otherWrite } = anomaly
+  if (oneStatement === true) {
+    return `${ref(write)} checks and writes in one statement, but a statement is not a moment: its check reads a snapshot, and what ${possessive(commit.who)} ${otherWrite === undefined ? 'transaction' : `${otherWrite.statement.verb} (${otherWrite.number})`} did was not committed (${commit.number}) when that was taken.`
+  }
+  const believed = `${ref(read)} read ${subjectOf(read)}${seen(read)}`
+  if (name === 'lost update' || name === 'double claim') {
+    const lost =
+      name === 'double claim'
+        ? `Both took the same row: ${ref(write)} overwrote a claim that was already committed.`
+        : `${ref(write)} was worked out from the old value and replaced what ${commit.who} had written.`
+    return `${believed}. ${ref(commit)} changed that row ${afterwards(commit, write, read)}. ${lost}`
+  }
+  if (name === 'write skew' && otherRead !== undefined && otherWrite !== undefined) {
+    return `${believed}, and ${ref(otherRead)} read ${subjectOf(otherRead)}${seen(otherRead)}. Then each changed what the other had relied on, (${otherWrite.number}) and (${write.number}), in different rows, so neither had to wait and neither saw the other.`
+  }
+  if (write.step.index < commit.step.index && otherRead !== undefined) {
+    return `${believed}, and ${ref(otherRead)} read the same${seen(otherRead)}, before either had committed. Neither could see what the other was about to write, (${[write.number, otherWrite?.number].filter((one) => one !== undefined).join(') and (')}).`
+  }
+  const verb = otherWrite?.statement.verb === 'INSERT' ? 'added to it' : 'changed it'
+  return `${believed}. ${ref(commit)} ${verb} before ${read.who} wrote (${write.number}), so ${read.who} decided on something that was no longer true.`
+}
+
+function afterwards(commit: Moment, write: Moment, read: Moment): string {
+  return commit.step.index < write.step.index
+    ? `before ${read.who} wrote (${write.number})`
+    : `while ${read.who} waited with its own write (${write.number})`
+}
+
+function readSkew({ otherRead }: Anomaly, read: Moment, commit: Moment): string {
+  const later = otherRead === undefined ? '' : ` and ${ref(otherRead)} after it${seen(otherRead)}`
+  return `${ref(read)} read ${subjectOf(read)}${seen(read)} before ${ref(commit)},${later}: two halves of a change that was made at once. At READ COMMITTED every statement has a snapshot of its own.`
+}
+
+/** ` → 99`, if there is something to tell. */
+function seen(read: Moment): string {
+  const saw = sawOf(read.step)
+  return saw === undefined ? '' : ` (→ ${saw})`
+}
+
+function lockSentence({ lockFault, read }: Anomaly): string {
+  if (lockFault === undefined || read === undefined) return ''
+  const { kind, lock, otherLock } = lockFault
+  const held = `${ref(lock)}`
+  if (kind === 'too-late') {
+    return `There is a lock, ${held}, but it comes after the read (${read.number}) that it should protect.`
+  }
+  if (kind === 'released') {
+    return `There is a lock, ${held}, but it was gone at (${(lock.transaction?.last ?? lock.step.index) + 1}): ${lock.transaction?.autocommit === true ? 'no transaction was open, so it ended with its statement' : 'its transaction was over'}.`
+  }
+  if (kind === 'one-sided') {
+    return `${held} takes a lock, the other side takes none, and a lock that only one side takes keeps nobody out.`
+  }
+  if (kind === 'different' && otherLock !== undefined) {
+    return `Both lock, but not the same: ${held} locks ${lockedNames(lock)}, ${ref(otherLock)} locks ${lockedNames(otherLock)}.`
+  }
+  return `${held} did wait for the lock, but the read (${read.number}) used a snapshot from before the wait.`
+}
+
+function lockedNames({ step }: Moment): string {
+  const locked = step.footprint.touches.filter(({ mode }) => mode !== 'read')
+  return list(locked.map(({ object }) => nameOf(object)))
+}
+
+function deadlock({ circle = [], hit }: Anomaly, history: History): string {
+  const waits = circle.map((moment) => {
+    const held = heldBy(history, moment)
+    const holding = held === undefined ? '' : ` holds ${subjectOf(held)} (${held.number}) and`
+    const others = moment.step.waitedFor.map((flow) => history.flows[flow] ?? '?')
+    return `${moment.who}${holding} waits for ${list(others)} at (${moment.number})`
+  })
+  const end =
+    hit === undefined
+      ? 'Nobody can go on.'
+      : `Nobody could go on, so PostgreSQL ended ${ref(hit)} with 40P01.`
+  return waits.length < 2
+    ? `The flows locked the same rows in different orders. ${end}`
+    : `A circle: ${waits.join('; ')}. ${end}`
+}
+
+/** The last step of the same flow and transaction that took a lock before it had to wait. */
+export function heldBy({ moments }: History, waiting: Moment): Moment | undefined {
+  return moments.findLast(
+    ({ step, kind, transaction }) =>
+      step.flow === waiting.step.flow &&
+      step.index < waiting.step.index &&
+      transaction === waiting.transaction &&
+      (kind === 'write' || kind === 'lock'),
+  )
+}
+
+function cutShort({ name, hit, commit }: Anomaly, { moments }: History): string {
+  if (hit === undefined) return 'A flow was ended before it was done.'
+  const what = hit.statement.verb === '' ? 'that' : hit.statement.verb
+  if (name === 'lost answer') {
+    return `The server did ${ref(hit)}, but the connection broke before ${hit.who} had the answer. ${hit.who} cannot know whether it happened; doing it again does it twice, giving up loses track of it.`
+  }
+  if (commit !== undefined) {
+    const wrote = moments.findLast(
+      ({ kind, transaction }) => kind === 'write' && transaction === commit.transaction,
+    )
+    return `${hit.who} died before its ${what} (${hit.number}). What it had committed at (${commit.number})${wrote === undefined ? '' : `, in ${tableOf(wrote)},`} stays, and what should have followed never happens.`
+  }
+  return `${hit.who} died before its ${what} (${hit.number}), with nothing committed in the database; what is wrong was done outside of it, or by those who came after.`
+}

@@ -1,0 +1,60 @@
+/** How sentences of a report name steps, tables and keys. */
+import type { Moment } from './history.ts'
+import { nameOf, relationOf } from './history.ts'
+import type { Equality } from './statement.ts'
+
+/** `alice's SELECT (2)` */
+export function ref({ who, statement, number, step, kind }: Moment): string {
+  const what = step.half === 'commit' || kind === 'commit' ? 'COMMIT' : statement.verb || 'step'
+  return `${possessive(who)} ${what} (${number})`
+}
+
+export function possessive(name: string): string {
+  return `${name}'s`
+}
+
+/** `seats where event_id = 1`, from what the statement says; else from its footprint. */
+export function subjectOf(moment: Moment): string {
+  const table = tableOf(moment)
+  const key = keyOf(moment) ?? moment.statement.where[0]
+  return key === undefined ? table : `${table} where ${key.column} = ${key.value}`
+}
+
+export function tableOf({ statement, step }: Moment): string {
+  const touched = step.footprint.touches.find(({ object }) => !object.startsWith('advisory'))
+  return (
+    statement.table ?? (touched === undefined ? 'the data' : nameOf(relationOf(touched.object)))
+  )
+}
+
+const states = /^(?:status|state|deleted|active|kind|type|is_|has_)/i
+
+/** The comparison that says which: an id rather than a state. */
+export function keyOf({ statement }: Moment): Equality | undefined {
+  const { where } = statement
+  const named = where.filter(({ value }) => !/^(?:true|false|null|'t'|'f')$/i.test(value))
+  return (
+    named.find(({ column }) => /(?:^|_)id$|Id$/.test(column)) ??
+    named.find(({ column }) => !states.test(column))
+  )
+}
+
+export function list(names: readonly string[]): string {
+  if (names.length < 2) return names[0] ?? ''
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+}
+
+/** `event_id` → `eventId` */
+export function variable(column: string): string {
+  return column.replaceAll(/_+([a-z0-9])/gi, (_, letter: string) => letter.toUpperCase())
+}
+
+/** What a key is of: `event_id` → `event`; `id` of `seats` → `seats`. */
+export function subjectName(column: string, table: string): string {
+  const stem = column.replace(/_?id$/i, '')
+  return stem === '' ? table : stem.toLowerCase().replaceAll('_', '-')
+}
+
+export function times(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`
+}
