@@ -48,6 +48,8 @@ export default defineConfig({
       ),
       database('conformance', [`${holdfast}/conformance/**/*.test.ts`]),
       database('server-behaviour', [`${holdfast}/server-behaviour/**/*.test.ts`]),
+      // The race explorer against PostgreSQL's isolationtester, which Debian has.
+      database('soundness', ['packages/race/test/soundness/**/*.test.ts']),
       database('docs', [`${holdfast}/docs/**/*.test.ts`]),
       database('examples', ['examples/*/test/**/*.test.ts']),
     ],
