@@ -1,0 +1,118 @@
+/** What is still to be run: every reversal of a race that no run begins with yet, easiest first. */
+import type { Dependent } from '../core/footprint.ts'
+import type { Run } from '../core/model.ts'
+import { Explored } from './explored.ts'
+import { linearize, permutations } from './linear.ts'
+import type { Planned } from './policy.ts'
+import { type Beginning, nodesOf, otherVictims, reversals } from './reversal.ts'
+import { type Event, Nodes, type Trace, traceOf } from './trace.ts'
+
+interface Candidate {
+  readonly plan: readonly Planned[]
+  /** What a run must contain to make this one needless: one list for each way to name like flows. */
+  readonly nodes: readonly (readonly number[])[]
+}
+
+/** What was learnt from a run. */
+export interface Learnt {
+  readonly trace: Trace
+  /** An earlier run of the same class. */
+  readonly known: Trace | undefined
+}
+
+export class Frontier {
+  readonly #dependent: Dependent
+  readonly #renamings: readonly (readonly number[])[]
+  readonly #nodes = new Nodes()
+  readonly #explored = new Explored()
+  readonly #seen = new Set<string>()
+  /** By preemptions. */
+  readonly #queues: Candidate[][] = []
+  #open = 0
+
+  /** `renamings`: which flow may stand for which, without the identity. */
+  constructor(dependent: Dependent, renamings: readonly (readonly number[])[] = []) {
+    this.#dependent = dependent
+    this.#renamings = renamings
+  }
+
+  get classes(): number {
+    return this.#explored.size
+  }
+
+  get open(): number {
+    return this.#open
+  }
+
+  /** Preemptions of what comes next; undefined when nothing is left. */
+  get bound(): number | undefined {
+    const bound = this.#queues.findIndex((queue) => queue !== undefined && queue.length > 0)
+    return bound === -1 ? undefined : bound
+  }
+
+  learn(run: Run): Learnt {
+    const trace = traceOf(run, this.#dependent, this.#nodes)
+    const known = this.#explored.add(trace)
+    if (known === undefined) {
+      for (const beginning of reversals(trace, this.#dependent)) this.#offer(beginning)
+      for (const { choices, nodes } of otherVictims(trace, this.#nodes))
+        this.#push(0, { plan: choices.map((choice) => ({ choice })), nodes: [nodes] })
+    }
+    return { trace, known }
+  }
+
+  /** A plan with the fewest preemptions among those that lead to something new. */
+  next(): readonly Planned[] | undefined {
+    for (let bound = this.bound; bound !== undefined; bound = this.bound) {
+      const candidate = this.#queues[bound]?.shift() as Candidate
+      this.#open--
+      if (!candidate.nodes.some((nodes) => this.#explored.covers(nodes))) return candidate.plan
+    }
+    return undefined
+  }
+
+  #offer(beginning: Beginning): void {
+    const { trace, last, lastDirect } = beginning
+    const own = nodesOf(beginning, this.#nodes)
+    // A beginning is known by what nothing in it follows, but the sorted whole is as good and simpler.
+    const key = [...own.all].sort((one, other) => one - other).join() + ` ${own.last}`
+    if (this.#seen.has(key)) return
+    this.#seen.add(key)
+    const nodes = [
+      own,
+      ...this.#renamings.map((names) => nodesOf(beginning, this.#nodes, names)),
+    ].map(({ all, last: lastNode }) => [lastNode, ...all])
+    if (nodes.some((list) => this.#explored.covers(list))) return
+    const linear = linearize(trace, [...beginning.events, last.index], (index) =>
+      index === last.index ? lastDirect : (trace.events[index] as Event).direct,
+    )
+    const plan = linear.order.map((index) => {
+      const { step, fingerprint } = trace.events[index] as Event
+      return { choice: step.choice, fingerprint }
+    })
+    this.#push(linear.preemptions, { plan, nodes })
+  }
+
+  #push(preemptions: number, candidate: Candidate): void {
+    while (this.#queues.length <= preemptions) this.#queues.push([])
+    this.#queues[preemptions]?.push(candidate)
+    this.#open++
+  }
+}
+
+/** Which flow may stand for which, if those of a group are alike: all but the identity. */
+export function renamingsOf(groups: readonly (readonly number[])[], flows: number): number[][] {
+  const identity = [...Array(flows).keys()]
+  let renamings: number[][] = [identity]
+  for (const group of groups)
+    renamings = renamings.flatMap((names) =>
+      permutations(group).map((order) => {
+        const renamed = [...names]
+        group.forEach((flow, place) => {
+          renamed[flow] = order[place] as number
+        })
+        return renamed
+      }),
+    )
+  return renamings.filter((names) => names.some((name, flow) => name !== flow))
+}
