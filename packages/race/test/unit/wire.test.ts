@@ -9,7 +9,7 @@ import { writeFrame, zeroTerminated } from '../../src/wire/write-frame.ts'
 
 const frames = fc.array(
   fc.record({
-    type: fc.constantFrom(...'QPBDECSHdTZ'),
+    type: fc.constantFrom('Q', 'P', 'B', 'D', 'E', 'C', 'S', 'H', 'd', 'T', 'Z'),
     body: fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
   }),
   { minLength: 1, maxLength: 12 },

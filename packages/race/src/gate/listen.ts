@@ -1,0 +1,52 @@
+import { createServer, type Socket } from 'node:net'
+import { type GateSite, openGate } from './open-gate.ts'
+
+/** A port of this machine behind which every connection has a gate. */
+export interface GateListener {
+  readonly port: number
+  /** Hangs up on all clients. */
+  disconnect(): void
+  close(): Promise<void>
+}
+
+/** Listens on a free port, for clients that can only be given an address. */
+export async function listen(site: GateSite): Promise<GateListener> {
+  const clients = new Set<Socket>()
+  const server = createServer({ noDelay: true }, (client) => {
+    clients.add(client)
+    const gate = openGate(site, {
+      toClient: (bytes) => void client.write(bytes),
+      closed: (error) => {
+        if (error) client.destroy()
+        else client.end()
+      },
+    })
+    client.on('data', gate.fromClient)
+    // A client that vanishes is the same to the server as one that says goodbye without a word.
+    client.on('error', () => client.destroy())
+    client.on('close', () => {
+      clients.delete(client)
+      gate.clientGone()
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the listener has no port')
+
+  function disconnect(): void {
+    for (const client of clients) client.destroy()
+  }
+
+  return {
+    port: address.port,
+    disconnect,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        disconnect()
+      }),
+  }
+}

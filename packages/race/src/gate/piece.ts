@@ -1,0 +1,171 @@
+import { readStatements, type SqlStatement } from '../core/sql-tokens.ts'
+import type { Column } from '../wire/backend.ts'
+import type { Frame } from '../wire/frame-reader.ts'
+import {
+  type BindMessage,
+  readBind,
+  readDescribe,
+  readExecute,
+  readParse,
+  readQuery,
+} from '../wire/frontend.ts'
+import { valueText } from '../wire/value-text.ts'
+import { commitOnlyText, type Unit } from './unit.ts'
+
+/** A prepared statement of a connection, named or not. */
+export interface Prepared {
+  readonly text: string
+  /** Types of its parameters: what the client said, later what the server said. */
+  types: readonly number[]
+  /** What the server said about its columns, once it was asked. */
+  columns: readonly Column[] | undefined
+}
+
+/** What the server owes for one message of a client. */
+export type Reply =
+  | { readonly kind: 'parse' | 'bind' | 'close' | 'ready' }
+  | { readonly kind: 'describe'; readonly prepared: Prepared | undefined }
+  | {
+      readonly kind: 'execute'
+      readonly prepared: Prepared | undefined
+      readonly formats: readonly number[]
+    }
+
+/** Messages that a client sent up to a point at which it wants an answer. */
+export interface Piece {
+  readonly kind: 'simple' | 'sync' | 'flush' | 'terminate'
+  readonly frames: readonly Frame[]
+  readonly replies: readonly Reply[]
+  readonly unit: Unit
+  /** It runs something, and does not only ask for types and columns. */
+  readonly executes: boolean
+}
+
+/** Puts a client's messages together to pieces. */
+export interface PieceCollector {
+  /** The piece that is complete with this message. */
+  push(frame: Frame): Piece | undefined
+}
+
+const splittableVerbs = new Set([
+  'select',
+  'insert',
+  'update',
+  'delete',
+  'merge',
+  'with',
+  'values',
+  'table',
+])
+
+/** Whether an autocommit statement may be executed first and committed later. */
+function isSplittable(statement: SqlStatement): boolean {
+  const [first] = statement.tokens.filter((token) => token.text !== '(')
+  return first?.kind === 'word' && splittableVerbs.has(first.text)
+}
+
+export function createPieceCollector(): PieceCollector {
+  const prepared = new Map<string, Prepared>()
+  const portals = new Map<string, { prepared: Prepared | undefined; bind: BindMessage }>()
+  let frames: Frame[] = []
+  let replies: Reply[] = []
+  let texts: string[] = []
+  let values: (string | null)[] = []
+  let executes = false
+  // Something was executed since the last Sync.
+  let open = false
+
+  function push(frame: Frame): Piece | undefined {
+    frames.push(frame)
+    switch (frame.type) {
+      case 'Q':
+        return close('simple', readStatements(readQuery(frame)))
+      case 'F':
+        return close('simple', [{ text: '-- function call', tokens: [] }])
+      case 'X':
+        return close('terminate', [])
+      case 'P': {
+        const { name, text, types } = readParse(frame)
+        prepared.set(name, { text, types, columns: undefined })
+        texts.push(text)
+        replies.push({ kind: 'parse' })
+        break
+      }
+      case 'B': {
+        const bind = readBind(frame)
+        const statement = prepared.get(bind.statement)
+        portals.set(bind.portal, { prepared: statement, bind })
+        if (statement && !texts.includes(statement.text)) texts.push(statement.text)
+        values.push(...parameterTexts(bind, statement))
+        replies.push({ kind: 'bind' })
+        break
+      }
+      case 'D': {
+        const { what, name } = readDescribe(frame)
+        const statement = what === 'S' ? prepared.get(name) : portals.get(name)?.prepared
+        replies.push({ kind: 'describe', prepared: statement })
+        break
+      }
+      case 'E': {
+        const portal = portals.get(readExecute(frame))
+        const formats = portal?.bind.resultFormats ?? []
+        replies.push({ kind: 'execute', prepared: portal?.prepared, formats })
+        executes = true
+        open = true
+        break
+      }
+      case 'C': {
+        const { what, name } = readDescribe(frame)
+        if (what === 'S') prepared.delete(name)
+        else portals.delete(name)
+        replies.push({ kind: 'close' })
+        break
+      }
+      case 'S':
+        return close('sync', texts.flatMap(readStatements))
+      case 'H':
+        return close('flush', texts.flatMap(readStatements))
+      default:
+        break
+    }
+    return undefined
+  }
+
+  function close(kind: Piece['kind'], statements: readonly SqlStatement[]): Piece {
+    const ready = kind === 'simple' || kind === 'sync'
+    const closesCycle = kind === 'sync' && !executes && open
+    const piece: Piece = {
+      kind,
+      frames,
+      replies: ready ? [...replies, { kind: 'ready' }] : replies,
+      executes: executes || kind === 'simple',
+      unit: {
+        statements: closesCycle ? [commitOnlyText] : statements.map((statement) => statement.text),
+        parameters: values,
+        splittable: canSplit(kind, statements),
+        closesCycle,
+      },
+    }
+    if (ready) open = false
+    frames = []
+    replies = []
+    texts = []
+    values = []
+    executes = false
+    return piece
+  }
+
+  function canSplit(kind: Piece['kind'], statements: readonly SqlStatement[]): boolean {
+    if (statements.length === 0 || !statements.every(isSplittable)) return false
+    // A function call of the old kind has no tokens and never comes here.
+    return kind === 'simple' ? statements.length === 1 : kind === 'sync' || kind === 'flush'
+  }
+
+  return { push }
+}
+
+function parameterTexts(bind: BindMessage, statement: Prepared | undefined): (string | null)[] {
+  return bind.values.map(({ bytes, format }, index) =>
+    bytes === null ? null : valueText(bytes, statement?.types[index] ?? 0, format),
+  )
+}

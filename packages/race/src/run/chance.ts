@@ -1,0 +1,51 @@
+/**
+ * Values that differ from run to run although nothing else does: the clock's, and keys that were drawn
+ * during the run. They are replaced by words, so that two results can be compared as text.
+ */
+
+export const clockWord = '‹clock›'
+export const newKeyWord = '‹new›'
+
+/** The time in which a run can have read the clock. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+const instant = /\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?/g
+const drawnKey =
+  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[147][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|c[a-z0-9]{24}|[0-9A-HJKMNP-TV-Z]{26})$/
+
+/** Keys that clients draw at random or from the clock: UUIDs, cuids, ULIDs. */
+export function looksDrawn(text: string): boolean {
+  return drawnKey.test(text)
+}
+
+/** Replaces every moment of the run by a word. */
+export function maskClock(text: string, span: Span): string {
+  if (/^\d{13}$/.test(text)) return within(Number(text), span) ? clockWord : text
+  return text.replace(instant, (found) => (isNow(found, span) ? clockWord : found))
+}
+
+/**
+ * A value of a column for moments: one with a fraction of a second was not written by a person, so
+ * it comes from the clock, even if an hour was added.
+ */
+export function maskMoment(text: string, span: Span): string {
+  return /:\d\d\.\d*[1-9]/.test(text) ? clockWord : maskClock(text, span)
+}
+
+function isNow(text: string, span: Span): boolean {
+  const zoned = /(?:Z|[+-]\d\d(?::?\d\d)?)$/.test(text.slice(10))
+  const plain = text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')
+  const time = Date.parse(zoned ? plain : `${plain}Z`)
+  if (zoned) return within(time, span)
+  // Without a zone it may be anybody's local time: off by some quarters of an hour.
+  const quarter = 900_000
+  const shift = Math.round((time - span.to) / quarter) * quarter
+  return Math.abs(shift) <= 14 * 4 * quarter && within(time - shift, span)
+}
+
+function within(time: number, span: Span): boolean {
+  return time >= span.from - 2000 && time <= span.to + 2000
+}

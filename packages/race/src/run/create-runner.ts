@@ -1,0 +1,158 @@
+import type { FlowOutcome, Footprint, Run, Runner } from '../core/model.ts'
+import { readStamp } from './catalogue.ts'
+import type { Span } from './chance.ts'
+import { connectControl, type Control } from './control.ts'
+import { createStateReader } from './final-state.ts'
+import { createFootprintReader } from './footprint-reader.ts'
+import type { DatabaseContext, RunnerOptions } from './options.ts'
+import { outcomeText } from './outcome-text.ts'
+import { type Decide, type Played, playSchedule, type ScheduleSetting } from './schedule.ts'
+import { createStage } from './stage.ts'
+import { tidyUp } from './tidy-up.ts'
+
+/** A runner with its connections; `close` gives them back. */
+export interface LiveRunner extends Runner, AsyncDisposable {
+  /** The server's version, for the head of a report. */
+  readonly server: string
+  close(): Promise<void>
+}
+
+/** Opens what is needed to run the flows again and again on a real server. */
+export async function createRunner(options: RunnerOptions): Promise<LiveRunner> {
+  const names = Object.keys(options.flows)
+  const flows = Object.values(options.flows)
+  const control = await connectControl(options.url)
+  const server = await readServer(control)
+  const reader = await createFootprintReader(control)
+  const stage = await createStage(options.url, names.length, server.startOptions)
+  const states =
+    options.oracle === false ? undefined : createStateReader(control, options.oracle ?? {})
+  const database = databaseContext(control)
+  const setting: ScheduleSetting = {
+    names,
+    flows,
+    stage,
+    control,
+    reader,
+    isolation: server.isolation,
+    split: options.autocommit !== 'atomic',
+    victims: options.victims ?? 'choose',
+    steps: options.limits?.steps ?? 500,
+    graceMs: options.limits?.graceMs ?? 25,
+    hangMs: options.limits?.hangMs ?? 5000,
+  }
+
+  async function run(decide: Decide): Promise<Run> {
+    const from = Date.now()
+    try {
+      await options.seed?.(database)
+    } catch (error) {
+      await control.client.query('ROLLBACK').catch(() => undefined)
+      return failedSeed(names.length, error)
+    }
+    await reader.prepare()
+    await states?.start(await readStamp(control))
+    const played = await playSchedule(setting, decide)
+    await tidyUp(setting, played)
+    await recover(played)
+    return look(played, { from, to: Date.now() })
+  }
+
+  async function recover(played: Played): Promise<void> {
+    if (!options.recover || played.trouble) return
+    for (const [flow, outcome] of played.outcomes.entries()) {
+      const wing = stage.wings[flow]
+      const name = names[flow]
+      if (outcome.kind !== 'crashed' || !wing || name === undefined) continue
+      // Nobody attends: what it sends passes at once, like the statements of a restarted process.
+      const { signal } = new AbortController()
+      const step = async (): Promise<void> => undefined
+      await options.recover({ flow: name, url: wing.url, pool: wing.pool, signal, step }, name)
+    }
+  }
+
+  async function look(played: Played, span: Span): Promise<Run> {
+    const { steps, decisions, outcomes, deadlocks, trouble, notes } = played
+    const base = { steps, decisions, outcomes, deadlocks, notes }
+    if (trouble) return { ...base, trouble, state: '', digest: '', tables: [] }
+    const state = await states?.read(span)
+    const drawn = state?.drawn ?? new Set<string>()
+    const ends = outcomes.map((outcome) => outcomeText(outcome, drawn, span))
+    const violation = await violationOf(outcomes)
+    return {
+      ...base,
+      state: state?.text ?? '',
+      digest: JSON.stringify([state?.text ?? '', ...ends]),
+      tables: state?.tables ?? [],
+      ...(violation !== undefined && { violation }),
+    }
+  }
+
+  async function violationOf(outcomes: readonly FlowOutcome[]): Promise<string | undefined> {
+    if (!options.invariant) return undefined
+    const byName = Object.fromEntries(
+      names.map((name, flow) => [name, outcomes[flow] ?? ({ kind: 'unfinished' } as const)]),
+    )
+    try {
+      await options.invariant({ ...database, outcomes: byName })
+      return undefined
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  async function close(): Promise<void> {
+    await stage.close()
+    await control.close()
+  }
+
+  return { flows: names, server: server.version, run, close, [Symbol.asyncDispose]: close }
+}
+
+function databaseContext(control: Control): DatabaseContext {
+  return {
+    query: control.query,
+    sql: (strings, ...values) => {
+      const text = strings.reduce((before, after, index) => `${before}$${index}${after}`)
+      return control.query(text, values)
+    },
+  }
+}
+
+function failedSeed(flows: number, error: unknown): Run {
+  const message = error instanceof Error ? error.message : String(error)
+  return {
+    steps: [],
+    decisions: [],
+    outcomes: Array.from({ length: flows }, () => ({ kind: 'unfinished' })),
+    state: '',
+    digest: '',
+    tables: [],
+    deadlocks: 0,
+    notes: [],
+    trouble: { kind: 'seed-failed', message: `The seed failed: ${message}` },
+  }
+}
+
+interface ServerFacts {
+  readonly version: string
+  readonly isolation: Footprint['isolation']
+  /** Time limits of the server's or the role's settings are switched off for the flows. */
+  readonly startOptions: string
+}
+
+async function readServer(control: Control): Promise<ServerFacts> {
+  const rows = await control.query(
+    `SELECT name, reset_val AS setting FROM pg_catalog.pg_settings
+     WHERE name IN ('server_version', 'default_transaction_isolation', 'statement_timeout',
+                    'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
+  )
+  const settings = new Map(rows.map((row) => [String(row['name']), String(row['setting'])]))
+  const level = settings.get('default_transaction_isolation')
+  const limits = [...settings].filter(([name, value]) => name.endsWith('timeout') && value !== '0')
+  return {
+    version: `PostgreSQL ${settings.get('server_version')?.split(' ')[0] ?? ''}`,
+    isolation: level === 'serializable' || level === 'repeatable read' ? level : 'read committed',
+    startOptions: limits.map(([name]) => `-c ${name}=0`).join(' '),
+  }
+}

@@ -1,0 +1,330 @@
+import type { Footprint, Touch } from '../core/model.ts'
+import type { Settlement } from '../gate/unit.ts'
+import { type Catalogue, readCatalogue, readStamp } from './catalogue.ts'
+import type { Control } from './control.ts'
+import { type Held, holdsNothing, nothingHeld, readHeld } from './held.ts'
+import { type StatementShape, shapeOf } from './statement-shape.ts'
+import {
+  callsAdvisory,
+  foretoldTouches,
+  isPlain,
+  observedTouches,
+  type Touched,
+} from './touches.ts'
+import type { TransactionRecord } from './transaction-record.ts'
+
+/** A unit that came to rest, with what is known about its session. */
+export interface Observed {
+  readonly settlement: Settlement
+  readonly pid: number
+  readonly record: TransactionRecord
+  /** What it waited for before it went on, if it did. */
+  readonly waitedFor: Held | undefined
+}
+
+export interface Derived {
+  readonly footprint: Footprint
+  /** It is executed and held, and committing it now would be noticed by nobody. */
+  readonly idle: boolean
+}
+
+/** Tells what a step touched: by looking at its locks, until a text has been seen often enough. */
+export interface FootprintReader {
+  /** Called before every run: tables may have been made anew. */
+  prepare(): Promise<void>
+  derive(observed: Observed): Promise<Derived>
+  /** A statement that is known to read only: nothing is gained by holding its commit back. */
+  onlyReads(text: string): boolean
+  waitedFor(pid: number): Promise<Held>
+}
+
+/** After so many sightings with one result the text stands for itself. */
+const enough = 2
+
+interface Sighting {
+  readonly touched: Touched
+  readonly relations: Held['relations']
+  readonly print: string
+  times: number
+}
+
+const opaque: Touched = { touches: [], writes: [], deferred: [] }
+const none: Touched = opaque
+
+export async function createFootprintReader(control: Control): Promise<FootprintReader> {
+  let catalogue: Catalogue = await readCatalogue(control)
+  const sightings = new Map<string, Sighting>()
+
+  async function prepare(): Promise<void> {
+    if ((await readStamp(control)) === catalogue.stamp) return
+    catalogue = await readCatalogue(control)
+    sightings.clear()
+  }
+
+  async function held(pid: number, waiting: boolean = false): Promise<Held> {
+    const locks = await control.locks(pid)
+    const found = readHeld(locks, catalogue, waiting)
+    if (!found.unknown) return found
+    // A table that was made, or made anew, since the run began.
+    catalogue = await readCatalogue(control)
+    return readHeld(locks, catalogue, waiting)
+  }
+
+  function onlyReads(text: string): boolean {
+    const sighting = sightings.get(text)
+    return (
+      sighting !== undefined &&
+      sighting.times >= enough &&
+      sighting.touched.touches.every(({ mode }) => mode === 'read')
+    )
+  }
+
+  async function derive(observed: Observed): Promise<Derived> {
+    const { settlement, record } = observed
+    const shapes = settlement.unit.statements.map(shapeOf)
+    const [shape] = shapes
+    if (settlement.unit.closesCycle || !shape) return ended(settlement, record, 'commit')
+    if (shapes.length > 1) return several(observed, shapes)
+    if (settlement.answer.error && shape.kind !== 'commit') return failed(observed, shape)
+    switch (shape.kind) {
+      case 'begin':
+        record.clear()
+        if (shape.isolation) record.setIsolation(shape.isolation, false)
+        return local(record)
+      case 'commit':
+        return ended(settlement, record, settlement.answer.error ? 'rollback' : 'commit')
+      case 'rollback':
+        return ended(settlement, record, 'rollback')
+      case 'rollback-to':
+        return { footprint: record.ends('rollback'), idle: false }
+      case 'local':
+        setSession(shape, settlement, record)
+        return local(record)
+      case 'query':
+      case 'lock':
+      case 'unknown':
+        return statement(observed, shape)
+    }
+  }
+
+  function setSession(
+    shape: StatementShape,
+    { before }: Settlement,
+    record: TransactionRecord,
+  ): void {
+    if (shape.verb === 'savepoint') record.savepoint(1)
+    if (shape.verb === 'release') record.savepoint(-1)
+    if (!shape.isolation) return
+    const forSession =
+      shape.names.has('session') || shape.names.has('default_transaction_isolation')
+    record.setIsolation(shape.isolation, forSession)
+    if (before === 'I' && forSession) record.clear()
+  }
+
+  async function statement(observed: Observed, shape: StatementShape): Promise<Derived> {
+    const { settlement, record, pid } = observed
+    const [text = ''] = settlement.unit.statements
+    const visible = settlement.held || settlement.after === 'T'
+    if (settlement.before === 'I') record.clear()
+    const known = sightings.get(text)
+    if (known && known.times >= enough) {
+      const after = { ...record.held, relations: merged(record.held.relations, known.relations) }
+      const reads = known.touched.touches.every(({ mode }) => mode === 'read')
+      const idle = reads || touchedNothing(shape, settlement)
+      return made(observed, shape, known.touched, after, idle)
+    }
+    if (!visible) {
+      const foretold = foretoldTouches(shape, catalogue, nothingHeld)
+      if (!foretold) return unknown(settlement, record)
+      return made(observed, shape, foretold, nothingHeld, true)
+    }
+    const after = await held(pid)
+    if (after.unknown || (shape.kind === 'unknown' && !observable.has(shape.verb))) {
+      record.add(opaque, after)
+      return unknown(settlement, record)
+    }
+    const touched = observedTouches(shape, catalogue, record.held, after)
+    remember(text, shape, touched, after)
+    return made(observed, shape, touched, after, holdsNothing(after))
+  }
+
+  /** Puts the footprint of a finished statement together and adds it to the transaction's record. */
+  function made(
+    { settlement, record }: Observed,
+    shape: StatementShape,
+    touched: Touched,
+    after: Held,
+    idle: boolean,
+  ): Derived {
+    const before = record.held
+    const wroteNothing = touchedNothing(shape, settlement) && isPlain(shape, catalogue)
+    record.add(wroteNothing ? { ...touched, writes: [], deferred: [] } : touched, after)
+    const own: Footprint = {
+      opaque: false,
+      touches: withSnapshot(touched.touches, shape, record),
+      isolation: record.isolation,
+    }
+    const released = releasedKeys(shape, record, before, after)
+    if (released.length > 0) {
+      return { footprint: { ...own, ends: { how: 'rollback', writes: [], locks: released } }, idle }
+    }
+    if (settlement.after !== 'I') return { footprint: own, idle }
+    // Committed within the same step.
+    const end = record.ends('commit')
+    record.clear()
+    return { footprint: joinFootprints(own, end), idle }
+  }
+
+  function releasedKeys(
+    shape: StatementShape,
+    record: TransactionRecord,
+    before: Held,
+    after: Held,
+  ): string[] {
+    const calls = [...shape.calls]
+    if (calls.some((call) => /^pg(_try)?_advisory_lock/.test(call))) {
+      for (const key of after.advisory.keys()) {
+        if (!before.advisory.has(key)) record.sessionKeys.add(key)
+      }
+    }
+    if (!calls.some((call) => call.startsWith('pg_advisory_unlock'))) return []
+    const released = [...record.sessionKeys].filter((key) => !after.advisory.has(key))
+    for (const key of released) record.sessionKeys.delete(key)
+    return released.map((key) => `advisory #${key}`)
+  }
+
+  /** The locks of a failed statement are gone, and outside a savepoint those of its transaction. */
+  function failed({ settlement, record, waitedFor }: Observed, shape: StatementShape): Derived {
+    if (settlement.before === 'E') return local(record)
+    const touched = ['query', 'lock', 'unknown'].includes(shape.kind)
+      ? foretoldTouches(shape, catalogue, waitedFor ?? nothingHeld)
+      : none
+    if (settlement.before === 'I') record.clear()
+    const touches = withSnapshot(touched?.touches ?? [], shape, record)
+    if (touched) record.add({ ...touched, writes: [] }, record.held)
+    const own: Footprint = { opaque: !touched, touches, isolation: record.isolation }
+    const end = settlement.before === 'T' ? record.ends('rollback') : undefined
+    if (record.savepoints === 0) record.clear()
+    return { footprint: end ? joinFootprints(own, end) : own, idle: true }
+  }
+
+  /** Several statements at once are one step: what each does is put together, if it can be told. */
+  function several({ settlement, record }: Observed, shapes: readonly StatementShape[]): Derived {
+    const parts = shapes.map((shape) =>
+      shape.kind === 'local' ? none : foretoldTouches(shape, catalogue, nothingHeld),
+    )
+    if (settlement.answer.error || parts.includes(undefined)) return unknown(settlement, record)
+    if (settlement.before === 'I') record.clear()
+    const all = parts.flatMap((part) => part ?? [])
+    const touched: Touched = {
+      touches: all.flatMap(({ touches }) => touches),
+      writes: all.flatMap(({ writes }) => writes),
+      deferred: all.flatMap(({ deferred }) => deferred),
+    }
+    record.add(touched, record.held)
+    const touches = shapes[0] ? withSnapshot(touched.touches, shapes[0], record) : touched.touches
+    const own: Footprint = { opaque: false, touches, isolation: record.isolation }
+    if (settlement.after !== 'I') return { footprint: own, idle: false }
+    const end = record.ends('commit')
+    record.clear()
+    return { footprint: joinFootprints(own, end), idle: true }
+  }
+
+  function remember(text: string, shape: StatementShape, touched: Touched, after: Held): void {
+    if (!isPlain(shape, catalogue) || callsAdvisory(shape) || !isSteady(shape)) return
+    const print = JSON.stringify(touched)
+    const known = sightings.get(text)
+    if (known?.print === print) {
+      known.times += 1
+      return
+    }
+    const objects = new Set(touched.touches.map(({ object }) => object))
+    const relations = new Map([...after.relations].filter(([object]) => objects.has(object)))
+    sightings.set(text, { touched, relations, print, times: 1 })
+  }
+
+  /** Whether foreign keys cannot make the statement touch now this and now that. */
+  function isSteady(shape: StatementShape): boolean {
+    if (shape.target === undefined) return !shape.writesSeveral
+    const [target] = catalogue.named.get(shape.target) ?? []
+    if (!target || target.parents.size > 0) return false
+    if (target.referenced.size === 0 || shape.verb === 'insert') return true
+    return (
+      shape.verb === 'update' &&
+      [...target.referenced].every((column) => !shape.assigned.has(column))
+    )
+  }
+
+  return {
+    prepare,
+    derive,
+    onlyReads,
+    waitedFor: (pid) => held(pid, true),
+  }
+}
+
+// Not queries, but what they lock is all they do.
+const observable = new Set(['call', 'do', 'execute', 'copy', 'explain', 'fetch', 'move', 'declare'])
+
+/** What two halves of one step did together. */
+export function joinFootprints(one: Footprint, other: Footprint): Footprint {
+  const ends = other.ends ?? one.ends
+  return {
+    opaque: one.opaque || other.opaque,
+    touches: [...one.touches, ...other.touches],
+    ...(ends && { ends }),
+    isolation: one.isolation,
+  }
+}
+
+function local(record: TransactionRecord): Derived {
+  return { footprint: { opaque: false, touches: [], isolation: record.isolation }, idle: true }
+}
+
+function ended(
+  { before }: Settlement,
+  record: TransactionRecord,
+  how: 'commit' | 'rollback',
+): Derived {
+  const end = record.ends(how)
+  record.clear()
+  return before === 'I' ? local(record) : { footprint: end, idle: true }
+}
+
+function unknown({ after }: Settlement, record: TransactionRecord): Derived {
+  const footprint: Footprint = { opaque: true, touches: [], isolation: record.isolation }
+  if (after === 'I') record.clear()
+  else record.spoil()
+  return { footprint, idle: false }
+}
+
+/** The first query of such a transaction decides what all of them see. */
+function withSnapshot(
+  touches: readonly Touch[],
+  shape: StatementShape,
+  record: TransactionRecord,
+): readonly Touch[] {
+  // LOCK TABLE and DDL do not take it.
+  if (shape.kind !== 'query' && !observable.has(shape.verb)) return touches
+  if (!record.takesSnapshot()) return touches
+  return [...touches, { object: '*', mode: 'read' }]
+}
+
+/** An UPDATE of no row, an INSERT of none. */
+function touchedNothing(shape: StatementShape, { answer }: Settlement): boolean {
+  if (shape.writesSeveral) return false
+  const counted = shape.target === undefined ? shape.lockingRead : true
+  return (
+    counted &&
+    /^(INSERT 0|UPDATE|DELETE|MERGE|SELECT) 0$/.test(answer.tag ?? '') &&
+    (shape.target === undefined || !answer.tag?.startsWith('SELECT'))
+  )
+}
+
+function merged(one: Held['relations'], other: Held['relations']): Held['relations'] {
+  const all = new Map([...one].map(([object, modes]) => [object, new Set(modes)]))
+  for (const [object, modes] of other) {
+    all.set(object, new Set([...(all.get(object) ?? []), ...modes]))
+  }
+  return all
+}

@@ -1,0 +1,150 @@
+import { Client, Pool } from 'pg'
+import { GateStream } from '../gate/gate-stream.ts'
+import type { GatedConnection } from '../gate/gated-connection.ts'
+import { type GateListener, listen } from '../gate/listen.ts'
+import type { GateSite } from '../gate/open-gate.ts'
+import type { ServerAddress } from '../gate/server-socket.ts'
+import type { Settlement } from '../gate/unit.ts'
+
+/** What a run wants to hear of the flows' connections. */
+export interface StageEvents {
+  opened(flow: number, connection: GatedConnection): void
+  parked(flow: number, connection: GatedConnection): void
+  settled(flow: number, connection: GatedConnection, settlement: Settlement): void
+  closed(flow: number, connection: GatedConnection): void
+}
+
+/** The ways to the database that one flow has. They outlive a run. */
+export interface Wing {
+  readonly url: string
+  readonly pool: Pool
+  readonly connections: ReadonlySet<GatedConnection>
+  /** Gives up the pool and the port: whoever still has them belongs to a run that is over. */
+  renew(): Promise<void>
+  close(): Promise<void>
+}
+
+/** All flows' ways to the database; between runs everything passes. */
+export interface Stage {
+  readonly wings: readonly Wing[]
+  /** Who hears of events from now on. */
+  attend(events: StageEvents | undefined): void
+  close(): Promise<void>
+}
+
+export async function createStage(
+  url: string,
+  flows: number,
+  startOptions: string,
+): Promise<Stage> {
+  const target = readTarget(url)
+  let events: StageEvents | undefined
+
+  const wings = await Promise.all(
+    Array.from({ length: flows }, (_, flow) =>
+      createWing(url, target, {
+        server: target.server,
+        startOptions,
+        opened: (connection) => events?.opened(flow, connection),
+        parked(connection) {
+          if (events) events.parked(flow, connection)
+          else connection.pass({ split: false, deliver: true })
+        },
+        settled: (connection, settlement) => events?.settled(flow, connection, settlement),
+        closed: (connection) => events?.closed(flow, connection),
+      }),
+    ),
+  )
+
+  return {
+    wings,
+    attend(next) {
+      events = next
+    },
+    async close() {
+      events = undefined
+      await Promise.all(wings.map((wing) => wing.close()))
+    },
+  }
+}
+
+interface Target {
+  readonly server: ServerAddress
+  /** The same database behind another address. */
+  urlAt(port: number): string
+}
+
+function readTarget(url: string): Target {
+  // The driver's own reading of the address, environment variables and all.
+  const { host, port, user, password, database, ssl } = new Client({
+    connectionString: url,
+  }) as Client & { ssl: ServerAddress['ssl'] }
+  const secret = typeof password === 'string' ? `:${encodeURIComponent(password)}` : ''
+  const who = encodeURIComponent(user ?? 'postgres')
+  const search = new URL(url.replace(/^[^:]+:/, 'postgres:')).searchParams
+  for (const name of ['host', 'port', 'user', 'password', 'dbname', 'ssl', 'uselibpqcompat']) {
+    search.delete(name)
+  }
+  for (const name of [...search.keys()].filter((key) => key.startsWith('ssl'))) search.delete(name)
+  const rest = search.size > 0 ? `?${search.toString()}` : ''
+  return {
+    server: { host, port, ssl },
+    urlAt: (own) =>
+      `postgres://${who}${secret}@127.0.0.1:${own}/${encodeURIComponent(database ?? '')}${rest}`,
+  }
+}
+
+async function createWing(url: string, target: Target, events: GateSite): Promise<Wing> {
+  const connections = new Set<GatedConnection>()
+  const site: GateSite = {
+    ...events,
+    opened(connection) {
+      connections.add(connection)
+      events.opened(connection)
+    },
+    closed(connection) {
+      connections.delete(connection)
+      events.closed(connection)
+    },
+  }
+  let listener: GateListener = await listen(site)
+  let pool = createPool()
+
+  function createPool(): Pool {
+    const made = new Pool({
+      connectionString: target.urlAt(listener.port),
+      ssl: false,
+      idleTimeoutMillis: 0,
+      stream: () => new GateStream(site),
+    })
+    // An idle connection that is cut between runs is replaced by the pool.
+    made.on('error', () => undefined)
+    return made
+  }
+
+  return {
+    get url() {
+      return target.urlAt(listener.port)
+    },
+    get pool() {
+      return pool
+    },
+    connections,
+    async renew() {
+      for (const connection of connections) {
+        connection.freeze()
+        connection.hangUp()
+      }
+      const old = listener
+      listener = await listen(site)
+      await old.close()
+      pool = createPool()
+    },
+    async close() {
+      for (const connection of connections) connection.hangUp()
+      await listener.close()
+      // A pool whose client was never given back would wait for ever.
+      if (pool.totalCount === pool.idleCount) await pool.end()
+    },
+  }
+}

@@ -1,0 +1,89 @@
+import type { Control } from './control.ts'
+
+/** A column of the compared state, with what is known about where its values come from. */
+export interface StateColumn {
+  readonly name: string
+  readonly type: 'clock' | 'uuid' | 'other'
+  /** Part of the primary key, or filled by a sequence or at random: its new values are of chance. */
+  readonly key: boolean
+  /** The key that it refers to: `public.orders.id`. */
+  readonly refers: string | undefined
+}
+
+export interface StateTable {
+  /** `public.orders`. */
+  readonly name: string
+  /** As SQL writes it. */
+  readonly quoted: string
+  readonly columns: readonly StateColumn[]
+}
+
+const columnsText = `
+  SELECT n.nspname AS schema, c.relname AS table, a.attname AS column, t.typname AS type,
+         format('%I.%I', n.nspname, c.relname) AS quoted,
+         (a.attidentity <> '' OR coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '')
+            ~ '(nextval|gen_random_uuid|uuid_generate_v[14]|uuidv[47])\\(') AS generated,
+         EXISTS (SELECT FROM pg_catalog.pg_index i
+                 WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS primary,
+         (SELECT pn.nspname || '.' || pc.relname || '.' || pa.attname
+          FROM pg_catalog.pg_constraint k
+          JOIN pg_catalog.pg_class pc ON pc.oid = k.confrelid
+          JOIN pg_catalog.pg_namespace pn ON pn.oid = pc.relnamespace
+          JOIN pg_catalog.pg_attribute pa ON pa.attrelid = k.confrelid
+            AND pa.attnum = k.confkey[array_position(k.conkey, a.attnum)]
+          WHERE k.contype = 'f' AND k.conrelid = c.oid AND a.attnum = ANY (k.conkey)
+          LIMIT 1) AS refers
+  FROM pg_catalog.pg_class c
+  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+  LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+  WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND c.relpersistence <> 't' AND has_table_privilege(c.oid, 'SELECT')
+    AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
+                    WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+  ORDER BY 1, 2, a.attnum`
+
+const clocks = new Set(['timestamptz', 'timestamp', 'date', 'time', 'timetz'])
+
+/** The tables of the user, without what an extension brought and without what is to be ignored. */
+export async function readStateTables(
+  control: Control,
+  only: readonly string[] | undefined,
+  ignored: readonly string[],
+): Promise<StateTable[]> {
+  const { rows } = await control.client.query<{
+    schema: string
+    table: string
+    column: string
+    type: string
+    quoted: string
+    generated: boolean
+    primary: boolean
+    refers: string | null
+  }>(columnsText)
+  const tables = new Map<string, { name: string; quoted: string; columns: StateColumn[] }>()
+  for (const row of rows) {
+    const name = `${row.schema}.${row.table}`
+    const names = [name, row.table]
+    if (only && !names.some((one) => only.includes(one))) continue
+    if (names.some((one) => ignored.includes(one))) continue
+    const table = tables.get(name) ?? { name, quoted: row.quoted, columns: [] }
+    tables.set(name, table)
+    if (
+      [row.column, ...names.map((one) => `${one}.${row.column}`)].some((one) =>
+        ignored.includes(one),
+      )
+    ) {
+      continue
+    }
+    table.columns.push({
+      name: row.column,
+      type: clocks.has(row.type) ? 'clock' : row.type === 'uuid' ? 'uuid' : 'other',
+      key: row.generated || row.primary,
+      refers: row.refers ?? undefined,
+    })
+  }
+  return [...tables.values()]
+}

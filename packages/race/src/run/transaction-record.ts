@@ -1,0 +1,95 @@
+import type { Footprint, Touch } from '../core/model.ts'
+import { type Held, nothingHeld } from './held.ts'
+import type { Touched } from './touches.ts'
+
+type Isolation = Footprint['isolation']
+
+/** What the open transaction of one session has done so far. */
+export interface TransactionRecord {
+  readonly held: Held
+  readonly isolation: Isolation
+  /** Adds what a statement did and what the session holds since. */
+  add(touched: Touched, held: Held): void
+  /** The level was set for this transaction, or by a session setting for all. */
+  setIsolation(level: Isolation, forSession: boolean): void
+  /** Something was done that is not known: neither is what the end of the transaction means. */
+  spoil(): void
+  /** Whether this query takes the snapshot of the whole transaction; asked once per query. */
+  takesSnapshot(): boolean
+  savepoint(change: 1 | -1): void
+  /** Keys of advisory locks that outlive a transaction, as far as they were seen. */
+  readonly sessionKeys: Set<string>
+  readonly savepoints: number
+  /** What the end of the transaction, or of a part of it, means to others. */
+  ends(how: 'commit' | 'rollback'): Footprint
+  clear(): void
+}
+
+export function createTransactionRecord(standard: Isolation): TransactionRecord {
+  let sessionLevel = standard
+  let isolation = standard
+  let held = nothingHeld
+  let snapshot = false
+  let savepoints = 0
+  let writes = new Set<string>()
+  let locks = new Set<string>()
+  let excluded = new Set<string>()
+  let deferred: readonly Touch[] = []
+  let spoiled = false
+
+  return {
+    sessionKeys: new Set(),
+    get held() {
+      return held
+    },
+    get isolation() {
+      return isolation
+    },
+    get savepoints() {
+      return savepoints
+    },
+    add(touched, now) {
+      held = now
+      for (const object of touched.writes) writes.add(object)
+      for (const { object, mode } of touched.touches) {
+        if (mode !== 'read') locks.add(object)
+        if (mode === 'exclusive' && !object.startsWith('advisory')) excluded.add(object)
+      }
+      deferred = [...deferred, ...touched.deferred]
+    },
+    setIsolation(level, forSession) {
+      if (forSession) sessionLevel = level
+      else isolation = level
+    },
+    spoil() {
+      spoiled = true
+    },
+    takesSnapshot() {
+      const first = !snapshot && isolation !== 'read committed'
+      snapshot = true
+      return first
+    },
+    savepoint(change) {
+      savepoints = Math.max(0, savepoints + change)
+    },
+    ends(how) {
+      const touches: Touch[] = [...excluded].map((object) => ({ object, mode: 'exclusive' }))
+      if (how === 'commit') touches.push(...deferred)
+      const end: Footprint = { opaque: spoiled, touches, isolation }
+      if (writes.size === 0 && locks.size === 0) return end
+      const written = how === 'commit' ? [...writes] : []
+      return { ...end, ends: { how, writes: written, locks: [...locks] } }
+    },
+    clear() {
+      held = nothingHeld
+      isolation = sessionLevel
+      snapshot = false
+      savepoints = 0
+      writes = new Set()
+      locks = new Set()
+      excluded = new Set()
+      deferred = []
+      spoiled = false
+    },
+  }
+}
