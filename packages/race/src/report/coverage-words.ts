@@ -63,7 +63,7 @@ export function seconds(milliseconds: number): string {
   return value < 100 ? `${value.toFixed(1)} s` : `${Math.round(value).toLocaleString('en-US')} s`
 }
 
-export function big(number: bigint): string {
+function big(number: bigint): string {
   return number.toLocaleString('en-US')
 }
 

@@ -103,7 +103,7 @@ function outcomeOf({ outcomes }: Run, at: number): string {
 }
 
 /** `returned 5`, `threw QuotaExceeded: 100 of 100`, … */
-export function outcomeText(outcome: FlowOutcome): string {
+function outcomeText(outcome: FlowOutcome): string {
   if (outcome.kind === 'returned') {
     return outcome.value === 'undefined' ? 'returned' : `returned ${outcome.value}`
   }

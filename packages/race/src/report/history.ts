@@ -84,7 +84,10 @@ export function relationOf(object: string): string {
 
 /** As people call it: without the schema everybody has, and `seats id=1` for a row. */
 export function nameOf(object: string): string {
-  return object.replace(/^public\./, '').replace('#', ' ')
+  return object
+    .replace(/^public\./, '')
+    .replace(/ ?#/, ' ')
+    .trim()
 }
 
 function contains({ flow, lane, first, last }: Transaction, step: Step): boolean {

@@ -230,7 +230,7 @@ export function valueOf(token: Token, parameters: readonly (string | null)[]): s
 const shownCharacters = 24
 
 /** A parameter as SQL would write it, shortened. */
-export function literal(value: string | null): string {
+function literal(value: string | null): string {
   if (value === null) return 'NULL'
   if (/^-?\d{1,18}(?:\.\d+)?$/.test(value)) return value
   const flat = value.replaceAll(/\s+/g, ' ')

@@ -1,5 +1,5 @@
 import type { Anomaly } from './anomaly.ts'
-import { type History, type Moment, nameOf } from './history.ts'
+import { type History, type Moment, nameOf, overlaps } from './history.ts'
 import { sawOf } from './saw.ts'
 import { list, possessive, ref, subjectOf, tableOf } from './words.ts'
 
@@ -104,8 +104,22 @@ function deadlock({ circle = [], hit }: Anomaly, history: History): string {
     : `A circle: ${waits.join('; ')}. ${end}`
 }
 
+/** The step of another flow that locked what this one waits for. */
+export function holderOf({ moments }: History, waiting: Moment): Moment | undefined {
+  const wanted = waiting.step.footprint.touches.filter(({ mode }) => mode !== 'read')
+  return moments.findLast(
+    ({ step, kind }) =>
+      waiting.step.waitedFor.includes(step.flow) &&
+      step.index < waiting.step.index &&
+      (kind === 'write' || kind === 'lock') &&
+      step.footprint.touches.some(({ object }) =>
+        wanted.some((one) => overlaps(one.object, object)),
+      ),
+  )
+}
+
 /** The last step of the same flow and transaction that took a lock before it had to wait. */
-export function heldBy({ moments }: History, waiting: Moment): Moment | undefined {
+function heldBy({ moments }: History, waiting: Moment): Moment | undefined {
   return moments.findLast(
     ({ step, kind, transaction }) =>
       step.flow === waiting.step.flow &&

@@ -1,0 +1,86 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Report } from './core/model.ts'
+import { isVacuous } from './report/coverage-words.ts'
+import { htmlReport } from './report/page/html-report.ts'
+import { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
+
+/** What may count as free of races beside an exhaustive search. */
+export interface RaceFreeOptions {
+  /** A search that ended with its budget and found nothing is enough. */
+  readonly bounded?: boolean
+}
+
+/** Whether a report is good enough, and what to tell if it is not (or if it should not have been). */
+export interface Judgement {
+  readonly pass: boolean
+  readonly message: string
+}
+
+/** `toBeRaceFree`: no race, the flows did meet, and everything was covered. */
+export function judgeRaceFree(report: Report, options: RaceFreeOptions = {}): Judgement {
+  assertReport(report)
+  const bounded = report.verdict === 'bounded'
+  const pass =
+    (report.verdict === 'race-free' || (bounded && options.bounded === true)) && !isVacuous(report)
+  const hint =
+    bounded && !isVacuous(report) && !pass
+      ? '  accept it   toBeRaceFree({ bounded: true }), if a search within the budget is enough here\n'
+      : ''
+  return { pass, message: `${tell(report)}${hint}${pageLine(report)}` }
+}
+
+/** `toHaveRace`: a race whose message, name or explanation matches. */
+export function judgeHasRace(report: Report, pattern?: RegExp | string): Judgement {
+  assertReport(report)
+  const text = tell(report, { columns: 400, colour: false }).replaceAll(/\s+/g, ' ')
+  const matches =
+    pattern === undefined ||
+    (typeof pattern === 'string' ? text.includes(pattern) : pattern.test(text))
+  const pass = report.verdict === 'race' && matches
+  const wanted = pattern === undefined ? 'a race' : `a race that matches ${String(pattern)}`
+  return {
+    pass,
+    message: `${pass ? 'Not wanted' : 'Wanted'}: ${wanted}.\n\n${tell(report)}${pageLine(report)}`,
+  }
+}
+
+/**
+ * Throws unless the report is free of races: for `node:test` and everything without matchers. The
+ * message is the timeline.
+ *
+ * @example assertRaceFree(await explore({ … }))
+ */
+export function assertRaceFree(report: Report, options: RaceFreeOptions = {}): void {
+  const { pass, message } = judgeRaceFree(report, options)
+  if (pass) return
+  const error = new Error(`\n${message}`)
+  error.name = 'RaceError'
+  // The stack of this library tells nobody anything.
+  Error.captureStackTrace(error, assertRaceFree)
+  throw error
+}
+
+function assertReport(report: unknown): asserts report is Report {
+  const known = typeof report === 'object' && report !== null && 'verdict' in report
+  if (known && 'coverage' in report) return
+  throw new TypeError('A report of explore() is needed; was an await forgotten?')
+}
+
+function tell(report: Report, options?: FormatOptions): string {
+  return formatReport(report, options)
+}
+
+/** With HOLDFAST_RACE_OUT set, every failure also leaves a page in that folder. */
+function pageLine(report: Report): string {
+  const folder = process.env['HOLDFAST_RACE_OUT']
+  if (folder === undefined || folder === '' || report.failure === undefined) return ''
+  mkdirSync(folder, { recursive: true })
+  const name = report.name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+  const path = resolve(join(folder, `${name === '' ? 'race' : name.slice(0, 80)}.html`))
+  writeFileSync(path, htmlReport(report))
+  return `  page         ${path}\n`
+}
