@@ -22,7 +22,7 @@ const linesPrepared = 200_000
 const idsPerSecond = 50_000
 
 /**
- * `apply` driven by pgbench, without a client that builds requests or reads answers. Everything is
+ * `apply_plain` driven by pgbench, without a client that builds requests or reads answers. Everything is
  * made beforehand and lies in tables: the lines, and before each slice the operation ids, which must
  * be new ones.
  */
@@ -32,26 +32,21 @@ export async function bareSide(binary: string, batches: BareBatches): Promise<Si
   await withClient(url, async (client) => {
     await client.query('SET search_path = holdfast')
     await client.query(`CREATE TABLE public.${name} (
-      id int PRIMARY KEY, ops integer[], buckets smallint[], accounts uuid[], kinds smallint[],
-      books text[], keys text[], amounts bigint[], allowances bigint[], flags integer[])`)
-    await client.query(
-      `CREATE TABLE public.${name}_ids (id int PRIMARY KEY, ids uuid[], texts text[])`,
-    )
+      id int PRIMARY KEY, buckets smallint[], accounts uuid[], kinds smallint[], amounts bigint[],
+      allowances bigint[], flags integer[])`)
+    await client.query(`CREATE TABLE public.${name}_ids (id int PRIMARY KEY, ids uuid[])`)
     await client.query(`CREATE SEQUENCE public.${name}_next`)
     // Reading them is not to cost decompression.
-    const plain = ['ops', 'buckets', 'accounts', 'kinds', 'books', 'keys', 'amounts', 'allowances']
+    const plain = ['buckets', 'accounts', 'kinds', 'amounts', 'allowances', 'flags']
     for (const column of plain) {
       await client.query(`ALTER TABLE public.${name} ALTER ${column} SET STORAGE EXTERNAL`)
     }
-    for (const column of ['ids', 'texts']) {
-      await client.query(`ALTER TABLE public.${name}_ids ALTER ${column} SET STORAGE EXTERNAL`)
-    }
+    await client.query(`ALTER TABLE public.${name}_ids ALTER ids SET STORAGE EXTERNAL`)
     await client.query(
       `INSERT INTO public.${name}
-       SELECT batch, array_agg(line ORDER BY line), array_agg(bucket_of(key) ORDER BY line),
+       SELECT batch, array_agg(bucket_of(key) ORDER BY line),
          array_agg(key_account(key, $5, key) ORDER BY line), array_agg(2::smallint),
-         array_agg($5), array_agg(key ORDER BY line), array_agg(1::bigint),
-         array_agg($6::bigint), array_agg(0)
+         array_agg(1::bigint), array_agg($6::bigint), array_agg(0)
        FROM (
          SELECT batch, line, 'key-' || floor($3::int + random() * ($4::int - $3::int + 1))::int AS key
          FROM generate_series(1, $1::int) AS batch, generate_series(1, $2::int) AS line
@@ -64,7 +59,7 @@ export async function bareSide(binary: string, batches: BareBatches): Promise<Si
   const script = scriptFor(name, count)
   let perSecond = Math.ceil(idsPerSecond / size)
   return {
-    label: `apply() alone, ${size} lines a call, by pgbench on ${clients} connection${clients > 1 ? 's' : ''}`,
+    label: `apply_plain() alone, ${size} lines a call, by pgbench on ${clients} connection${clients > 1 ? 's' : ''}`,
     async measure(sliceMs) {
       const seconds = Math.max(1, Math.round(sliceMs / 1_000))
       for (;;) {
@@ -84,7 +79,7 @@ async function makeIds(url: string, name: string, batches: number, size: number)
     await client.query(`TRUNCATE public.${name}_ids`)
     await client.query(
       `INSERT INTO public.${name}_ids
-       SELECT batch, array_agg(id), array_agg(id::text)
+       SELECT batch, array_agg(id)
        FROM (
          SELECT batch, gen_random_uuid() AS id
          FROM generate_series(1, $1::int) AS batch, generate_series(1, $2::int) AS line
@@ -110,12 +105,10 @@ async function taken(url: string, name: string): Promise<number> {
 function scriptFor(name: string, count: number): string {
   // Statements of a pgbench script may span lines; the semicolon ends them.
   return `\\set batch random(1, ${count})
-SELECT holdfast.apply(
-  ops => b.ops, buckets => b.buckets, bases => b.accounts, owners => b.accounts, ids => f.ids,
-  operation_ids => f.texts, kinds => b.kinds, books => b.books, keys => b.keys,
-  scopes => b.keys, amounts => b.amounts, allowances => b.allowances, flags => b.flags,
-  home_buckets => NULL, notes => NULL, units => NULL, zones => NULL, every_us => NULL,
-  ttls_ms => NULL, refs => NULL, terms => NULL)
+SELECT holdfast.apply_plain(
+  buckets => b.buckets, bases => b.accounts, owners => NULL, ids => f.ids, operation_ids => NULL,
+  kinds => b.kinds, amounts => b.amounts, allowances => b.allowances, flags => b.flags,
+  notes => NULL, units => NULL, zones => NULL, ttls_ms => NULL, refs => NULL)
 FROM public.${name} b, public.${name}_ids f
 WHERE b.id = :batch AND f.id = (SELECT nextval('public.${name}_next'));
 `

@@ -50,16 +50,21 @@ const throughApply: Cut = (file) => {
   return beginsWith(call)(file)
 }
 
+/** Leaves everything to `apply`. */
+const leavesAllOut: Cut = beginsWith("RETURN '';")
+
 const cuts: Readonly<Record<Protection, ReadonlyMap<string, Cut>>> = {
   // Everything is booked whatever the balance, and no account has a wall.
   guard: new Map([
     ['app/apply', beginsWith('flags := ARRAY(SELECT f & ~2 | 1 FROM unnest(flags) AS f);')],
     ['app/apply_one', throughApply],
+    ['app/apply_plain', (file) => replaced(file, />= l\.debits \+ l\.holds/g, '>= -largest')],
   ]),
   // Read, decide, write, with nothing in between that makes others wait.
   lock: new Map([
     ['app/apply', withoutRowLocks],
     ['app/apply_one', throughApply],
+    ['app/apply_plain', leavesAllOut],
   ]),
   // Every call has an id of its own, whatever the caller says.
   dedup: new Map([
@@ -70,5 +75,6 @@ const cuts: Readonly<Record<Protection, ReadonlyMap<string, Cut>>> = {
       ),
     ],
     ['app/apply_one', throughApply],
+    ['app/apply_plain', leavesAllOut],
   ]),
 }

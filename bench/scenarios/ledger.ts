@@ -58,7 +58,7 @@ export const ledger: BenchScenario = {
     `table, so before every slice its one key is brought back to ${hotRows} rows (hot_vs_textbook; our account has ` +
     'at least as many movements), to none (hot_vs_textbook_fresh), and 100,000 keys have one row each ' +
     '(spread_vs_textbook); its sum is served by a covering index, freshly vacuumed. ' +
-    'bare: pgbench, prepared, calls the same function apply() with as many lines in a call and as many calls under ' +
+    'bare: pgbench, prepared, calls the same function apply_plain() with as many lines in a call and as many calls under ' +
     'way as our combiner had just before; lines and new operation ids lie ready in tables, in binary, and no answer ' +
     'is read; each client’s first transaction, which plans, is left out. joined: 16 transactions under way on 16 connections, 100,000 keys. ' +
     'idle: one caller, one connection, calls in turn; a ratio of median latencies, where more than 1 is slower. ' +

@@ -66,17 +66,15 @@ DECLARE
   -- that is answered without a lock has no slot.
   l_ord integer[]; l_slot integer[]; l_bucket smallint[]; l_account uuid[]; l_hold uuid[];
   l_known boolean[]; l_denied boolean[]; l_refunded bigint[];
-  any_known boolean; any_denied boolean; any_missing boolean; any_hold boolean; any_due boolean;
-  any_special boolean; any_several boolean := false; any_new_hold boolean := false;
-  any_ended boolean := false; all_valid boolean; all_plain boolean;
+  any_denied boolean; any_missing boolean; any_hold boolean; any_due boolean;
+  any_several boolean := false; any_new_hold boolean := false; any_ended boolean := false;
+  all_valid boolean;
   -- Accounts, in lock order.
   slots integer; expected integer;
   s_bucket smallint[]; s_account uuid[]; s_credited bigint[]; s_debited bigint[]; s_held bigint[];
   s_allowance bigint[]; s_seq bigint[]; s_before bigint[]; s_moved timestamptz[];
   s_due timestamptz[]; s_refilled timestamptz[]; s_walled boolean[]; s_pinned boolean[];
   s_granted boolean[]; s_place tid[]; s_denied boolean[];
-  s_micros bigint[];
-  w_credited bigint[]; w_debited bigint[]; w_held bigint[]; w_seq bigint[]; w_due timestamptz[];
   -- Holds that lines name, by line; two lines may name the same one, h_at is the first of them.
   h_at integer[]; h_state smallint[]; h_amount bigint[]; h_settled bigint[]; h_made bigint[];
   h_seq bigint[]; h_expires timestamptz[]; h_ended timestamptz[]; h_operation text[];
@@ -101,9 +99,9 @@ BEGIN
 
   -- 1. One look without locks: first the lines …
   SELECT count(*), array_agg(x.ord), array_agg(x.slot), array_agg(x.bucket), array_agg(x.account),
-    array_agg(x.hold), bool_and(x.valid), bool_and(x.plain), bool_or(x.hold IS NOT NULL),
+    array_agg(x.hold), bool_and(x.valid), bool_or(x.hold IS NOT NULL),
     coalesce(max(x.slot), 0)
-  INTO n, l_ord, l_slot, l_bucket, l_account, l_hold, all_valid, all_plain, any_hold, expected
+  INTO n, l_ord, l_slot, l_bucket, l_account, l_hold, all_valid, any_hold, expected
   FROM (
     SELECT w.*, CASE WHEN w.account IS NOT NULL
       THEN dense_rank() OVER (ORDER BY w.bucket, w.account) END AS slot
@@ -111,7 +109,6 @@ BEGIN
       SELECT u.ord, coalesce(u.bucket, h.bucket) AS bucket, h.id AS hold,
         CASE WHEN u.kind BETWEEN 4 AND 7 THEN h.account WHEN u.unit IS NULL THEN u.base
           ELSE window_account(u.base, date_trunc(u.unit, began, u.zone)) END AS account,
-        u.kind IN (1, 2, 3, 12, 13) AND u.every IS NULL AND u.flag & 129 = 0 AS plain,
         (u.op IS NOT NULL AND u.flag IS NOT NULL
           AND coalesce(u.amount, 0) BETWEEN -largest AND largest
           AND coalesce(u.allowance, 0) BETWEEN 0 AND largest AND coalesce(u.every, 1) > 0
@@ -259,10 +256,9 @@ BEGIN
       array_agg(x.debited), array_agg(x.held), array_agg(x.allowance), array_agg(x.seq),
       array_agg(x.moved_at), array_agg(x.due_at), array_agg(x.refilled_at), array_agg(x.walled),
       array_agg(x.pinned), array_agg(x.granted), array_agg(x.place),
-      bool_or(x.due_at <= clock_timestamp()),
-      bool_or(x.granted OR x.pinned OR x.walled OR x.refilled_at IS NOT NULL)
+      bool_or(x.due_at <= clock_timestamp())
     INTO slots, s_bucket, s_account, s_credited, s_debited, s_held, s_allowance, s_seq, s_moved,
-      s_due, s_refilled, s_walled, s_pinned, s_granted, s_place, any_due, any_special
+      s_due, s_refilled, s_walled, s_pinned, s_granted, s_place, any_due
     FROM (
       SELECT b.*
       FROM (
@@ -286,7 +282,6 @@ BEGIN
   -- 4. What is known about the ids, looked up after the locks: whoever had them before has
   -- committed. Then what is due falls due.
   l_known := known_ids(l_ord, home_buckets, buckets, owners, ids, began);
-  any_known := true = ANY (l_known);
   IF expected > 0 THEN
     IF any_due THEN
       FOR s IN 1..slots LOOP
@@ -327,80 +322,8 @@ BEGIN
   -- Later than whatever the locks waited for.
   moment := clock_timestamp();
 
-  -- 5. Decisions. First the usual case, a batch of plain lines that all fit, in as few steps a line
-  -- as possible; if one does not fit, everything is decided again by the full rules below.
+  -- 5. Decisions.
   first := 1;
-  IF all_plain AND NOT any_known AND NOT any_denied AND NOT any_special AND NOT any_several THEN
-    w_credited := s_credited;
-    w_debited := s_debited;
-    w_held := s_held;
-    w_seq := s_seq;
-    w_due := s_due;
-    m_credit := array_fill(0::bigint, ARRAY[n]);
-    m_debit := m_credit;
-    m_hold := m_credit;
-    FOR k IN 1..n LOOP
-      s := l_slot[k];
-      kind := kinds[k];
-      amount := amounts[k];
-      allowed := coalesce(allowances[k], s_allowance[s]);
-      IF kind = 2 THEN
-        EXIT WHEN s_credited[s] - s_debited[s] - s_held[s] + allowed < amount;
-        m_debit[k] := amount;
-        s_debited[s] := s_debited[s] + amount;
-        EXIT WHEN s_debited[s] > largest;
-      ELSIF kind = 3 THEN
-        EXIT WHEN s_credited[s] - s_debited[s] - s_held[s] + allowed < amount;
-        m_hold[k] := amount;
-        s_held[s] := s_held[s] + amount;
-        EXIT WHEN s_held[s] > largest;
-        m_until[k] := moment + ttls_ms[k] * interval '1 millisecond';
-        s_due[s] := least(s_due[s], m_until[k]);
-        any_new_hold := true;
-      ELSE
-        m_credit[k] := amount;
-        s_credited[s] := s_credited[s] + amount;
-        EXIT WHEN s_credited[s] > largest;
-      END IF;
-      s_seq[s] := s_seq[s] + 1;
-      m_seq[k] := s_seq[s];
-      m_credited[k] := s_credited[s];
-      m_debited[k] := s_debited[s];
-      m_held[k] := s_held[s];
-      m_allowance[k] := allowed;
-      m := k;
-    END LOOP;
-    IF m = n THEN
-      FOR s IN 1..slots LOOP
-        s_moved[s] := greatest(s_moved[s], moment);
-        s_micros[s] := micros(s_moved[s]);
-      END LOOP;
-      FOR k IN 1..n LOOP
-        s_allowance[l_slot[k]] := m_allowance[k];
-      END LOOP;
-      m_line := l_ord;
-      m_slot := l_slot;
-      m_kind := kinds;
-      m_main := array_fill(true, ARRAY[n]);
-      m_op_line := array_fill(0, ARRAY[n]);
-      wanted := n;
-      SELECT array_agg(concat_ws(',', u.ord, 0, u.seq, u.credited, u.debited, u.held, u.allowance,
-        s_micros[u.slot], micros(u.until)) ORDER BY u.ord)
-      INTO answers
-      FROM unnest(m_slot, m_seq, m_credited, m_debited, m_held, m_allowance, m_until)
-        WITH ORDINALITY AS u(slot, seq, credited, debited, held, allowance, until, ord);
-      first := n + 1;
-    ELSE
-      m := 0;
-      any_new_hold := false;
-      s_credited := w_credited;
-      s_debited := w_debited;
-      s_held := w_held;
-      s_seq := w_seq;
-      s_due := w_due;
-    END IF;
-  END IF;
-
   WHILE first <= n LOOP
     last := first;
     WHILE last < n AND ops[l_ord[last + 1]] = ops[l_ord[first]] LOOP

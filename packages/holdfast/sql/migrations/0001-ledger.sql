@@ -106,7 +106,7 @@ CREATE TABLE :"schema".operation (
   -- Until when a remembered refusal is repeated, and what it said.
   refused_until timestamptz,
   refusal text,
-  PRIMARY KEY (bucket, owner, id, line)
+  PRIMARY KEY (bucket, id, owner, line)
 ) WITH (fillfactor = 90);
 CREATE INDEX operation_by_age ON :"schema".operation USING brin (at);
 

@@ -12,21 +12,49 @@ export interface AccountId {
  * old one, and what nobody asked for in the meantime is forgotten. To look for the oldest of a Map
  * that others were deleted from is far slower.
  */
-let young = new Map<string, AccountId>()
-let old = new Map<string, AccountId>()
+class Memory {
+  #young = new Map<string, AccountId>()
+  #old = new Map<string, AccountId>()
+
+  get(name: string, make: () => AccountId): AccountId {
+    const known = this.#young.get(name)
+    if (known !== undefined) return known
+    const id = this.#old.get(name) ?? make()
+    if (this.#young.size >= generation) {
+      this.#old = this.#young
+      this.#young = new Map()
+    }
+    this.#young.set(name, id)
+    return id
+  }
+}
+
 const generation = 10_000
+const mostBooks = 100
+
+/** By book, where the scope is the key: its name need not be put together then. */
+const byKey = new Map<string, Memory>()
+const byName = new Memory()
 
 export function accountId(scope: string, book: string, key: string): AccountId {
-  const name = `${codePoints(scope)}:${scope}${codePoints(book)}:${book}${codePoints(key)}:${key}`
-  const known = young.get(name)
-  if (known !== undefined) return known
-  const id = old.get(name) ?? { bucket: bucketOf(scope), base: hashName(name) }
-  if (young.size >= generation) {
-    old = young
-    young = new Map()
+  if (scope !== key) {
+    const name = fullName(scope, book, key)
+    return byName.get(name, () => ({ bucket: bucketOf(scope), base: hashName(name) }))
   }
-  young.set(name, id)
-  return id
+  let memory = byKey.get(book)
+  if (memory === undefined) {
+    if (byKey.size >= mostBooks) byKey.clear()
+    memory = new Memory()
+    byKey.set(book, memory)
+  }
+  return memory.get(key, () => ({
+    bucket: bucketOf(scope),
+    base: hashName(fullName(scope, book, key)),
+  }))
+}
+
+function fullName(scope: string, book: string, key: string): string {
+  return `${codePoints(scope)}:${scope}${codePoints(book)}:${book}${codePoints(key)}:${key}`
 }
 
 /** The routing bucket of a scope: the first 12 bits of its SHA-256. */

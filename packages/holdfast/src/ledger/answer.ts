@@ -28,7 +28,7 @@ export const statuses = {
   refusedBefore: 10,
 } as const
 
-/** Splits the one text of an answer into its lines, grouped by request. */
+/** Splits the one text of an answer into its lines, grouped by request; none for one left out. */
 export function answersOf(text: unknown, sizes: readonly number[]): LineAnswer[][] {
   if (typeof text !== 'string') throw holdfastError('LEDGER_ANSWER_UNREADABLE')
   const groups: LineAnswer[][] = sizes.map(() => [])
@@ -36,6 +36,7 @@ export function answersOf(text: unknown, sizes: readonly number[]): LineAnswer[]
   sizes.forEach((size, group) => {
     for (let at = 0; at < size; at += 1) groupOf.push(group)
   })
+  if (text === '') return groups
   for (const row of text.split('\n')) {
     const answer = lineAnswer(row)
     const group = groups[groupOf[answer.line - 1] ?? -1]
@@ -46,9 +47,9 @@ export function answersOf(text: unknown, sizes: readonly number[]): LineAnswer[]
 }
 
 function lineAnswer(row: string): LineAnswer {
-  const [line, status, seq, credited, debited, held, allowance, at, ...extra] = row.split(',')
+  const parts = row.split(',')
+  const [line, status, seq, credited, debited, held, allowance, at] = parts
   if (
-    status === undefined ||
     seq === undefined ||
     credited === undefined ||
     debited === undefined ||
@@ -67,6 +68,6 @@ function lineAnswer(row: string): LineAnswer {
     held,
     allowance,
     at,
-    extra: extra.length === 0 ? undefined : extra.join(','),
+    extra: parts.length === 8 ? undefined : parts.slice(8).join(','),
   }
 }

@@ -4,7 +4,13 @@ import { isConnectionLoss, sqlStateOf, wasNeverSent } from '../core/sql-state.ts
 import type { LedgerCalls } from '../engines/postgres/ledger.ts'
 import { retryDefaults, retrying } from '../tx/retry.ts'
 import { answersOf, type LineAnswer } from './answer.ts'
-import { type Request, statementFor } from './request.ts'
+import {
+  isPlain,
+  type PlainRequest,
+  plainStatementFor,
+  type Request,
+  statementFor,
+} from './request.ts'
 
 /** How operations outside a caller's transaction are sent. */
 export interface CombinerOptions {
@@ -20,12 +26,16 @@ export interface CombinerOptions {
 
 interface Waiting {
   readonly request: Request
+  /** May go with others that are plain. Not one that was sent that way and left out. */
+  readonly plain: boolean
   readonly resolve: (answers: LineAnswer[]) => void
   readonly reject: (error: unknown) => void
 }
 
 /** Fewer than this are not worth a second call. */
 const worthSplitting = 64
+/** How long an account that was left out is not tried as a plain one again. */
+const leftOutForMs = 1_000
 
 /**
  * Puts operations together while earlier calls are under way, and sends them at once when a lane is
@@ -39,6 +49,9 @@ export class Combiner {
   readonly #batch: number
   readonly #coalesce: boolean
   #waiting: Waiting[] = []
+  /** Accounts of which something was left out lately: these go to `apply` right away. */
+  #leftOut = new Set<string>()
+  #leftOutSince = 0
   #underWay = 0
   #woken = false
 
@@ -57,14 +70,31 @@ export class Combiner {
   }
 
   async submit(request: Request): Promise<LineAnswer[]> {
-    if (!this.#coalesce) return (await this.#apply([request]))[0] ?? []
+    if (!this.#coalesce) return (await applyAlone(this.#executor, this.#calls, [request]))[0] ?? []
     return await new Promise((resolve, reject) => {
-      this.#waiting.push({ request, resolve, reject })
+      this.#waiting.push({ request, plain: this.#goesWithPlain(request), resolve, reject })
       if (this.#woken || this.#underWay === this.#lanes) return
       this.#woken = true
       // What the same turn of the event loop asks for goes out together.
       queueMicrotask(() => this.#fillLanes())
     })
+  }
+
+  #goesWithPlain(request: Request): boolean {
+    return isPlain(request) && !this.#leftOut.has(request.accounts[0]?.base ?? '')
+  }
+
+  /** Sends back to the queue what `apply_plain` left out: new, short or special accounts, known ids. */
+  #sendToApply(left: readonly Waiting[]): void {
+    if (left.length === 0) return
+    const now = performance.now()
+    if (now > this.#leftOutSince + leftOutForMs) {
+      this.#leftOut.clear()
+      this.#leftOutSince = now
+    }
+    for (const { request } of left) this.#leftOut.add(request.accounts[0]?.base ?? '')
+    // They have waited longest.
+    this.#waiting = left.map((waiting) => ({ ...waiting, plain: false })).concat(this.#waiting)
   }
 
   #fillLanes(): void {
@@ -81,21 +111,24 @@ export class Combiner {
     }
   }
 
-  /** The next batch. An operation id that is already in it waits for the next one. */
+  /**
+   * The next batch: plain ones or others, as the first in line is. An operation id that is already in
+   * it waits for the next one.
+   */
   #take(most: number): Waiting[] {
     const batch: Waiting[] = []
     const left: Waiting[] = []
     const ids = new Set<string>()
+    const plain = this.#waiting[0]?.plain
     let lines = 0
     for (const waiting of this.#waiting) {
-      const { id, owner, operation } = waiting.request
-      const key = id === undefined ? undefined : `${owner?.base}${id}`
+      const { id, operation } = waiting.request
       const fits = lines === 0 || lines + operation.lines.length <= most
-      if (!fits || (key !== undefined && ids.has(key))) {
+      if (!fits || waiting.plain !== plain || (id !== undefined && ids.has(id))) {
         left.push(waiting)
         continue
       }
-      if (key !== undefined) ids.add(key)
+      if (id !== undefined) ids.add(id)
       lines += operation.lines.length
       batch.push(waiting)
     }
@@ -106,8 +139,15 @@ export class Combiner {
   /** Never rejects: every operation is told its own outcome. */
   async #send(batch: readonly Waiting[]): Promise<void> {
     try {
-      const answers = await this.#apply(batch.map(({ request }) => request))
-      batch.forEach(({ resolve }, at) => resolve(answers[at] ?? []))
+      const plain = batch.length > 1 && batch[0]?.plain === true
+      const answers = await this.#apply(batch, plain)
+      const left: Waiting[] = []
+      batch.forEach((waiting, at) => {
+        const answer = answers[at] ?? []
+        if (plain && answer.length === 0) left.push(waiting)
+        else waiting.resolve(answer)
+      })
+      this.#sendToApply(left)
     } catch (error) {
       // A statement fails as a whole, so the one that made it fail is looked for by halves. If
       // nobody could be reached, that would only multiply the failures.
@@ -121,8 +161,15 @@ export class Combiner {
     }
   }
 
-  async #apply(requests: readonly Request[]): Promise<LineAnswer[][]> {
-    return await applyAlone(this.#executor, this.#calls, requests)
+  async #apply(batch: readonly Waiting[], plain: boolean): Promise<LineAnswer[][]> {
+    const requests = batch.map(({ request }) => request)
+    if (!plain) return await applyAlone(this.#executor, this.#calls, requests)
+    const statement = plainStatementFor(this.#calls, requests as PlainRequest[])
+    return await sendAlone(
+      this.#executor,
+      statement,
+      requests.map(() => 1),
+    )
   }
 }
 

@@ -1,7 +1,12 @@
 import type { Statement } from '../core/driver.ts'
-import { ArrayLiteral, columnsOfMany, type LedgerCalls } from '../engines/postgres/ledger.ts'
+import {
+  ArrayLiteral,
+  columnsOfMany,
+  columnsOfPlain,
+  type LedgerCalls,
+} from '../engines/postgres/ledger.ts'
 import { type AccountId, accountId, holdIdOf, operationUuid } from './account-id.ts'
-import { kinds, type Line, type Operation } from './operation.ts'
+import { flags, kinds, type Line, type Operation } from './operation.ts'
 
 /** An operation with everything the database is told about it, worked out once. */
 export interface Request {
@@ -21,7 +26,12 @@ export function requestOf(operation: Operation): Request {
     line.key === undefined ? undefined : accountId(line.scope ?? line.key, line.book, line.key),
   )
   const home = scope ?? lines[0]?.scope ?? lines[0]?.key
-  const owner = id === undefined || home === undefined ? undefined : accountId(home, book, home)
+  const owner =
+    id === undefined || home === undefined
+      ? undefined
+      : isOwn(lines[0], home, book)
+        ? accounts[0]
+        : accountId(home, book, home)
   const makesHold = lines.some((line) => line.kind === kinds.hold)
   return {
     operation,
@@ -35,6 +45,11 @@ export function requestOf(operation: Operation): Request {
   }
 }
 
+/** Whether the account of a line is the one that its scope's operation ids are kept under. */
+function isOwn(line: Line | undefined, home: string, book: string): boolean {
+  return line?.key === home && line.book === book && (line.scope ?? home) === home
+}
+
 const plainKinds: ReadonlySet<number> = new Set([
   kinds.credit,
   kinds.debit,
@@ -42,36 +57,41 @@ const plainKinds: ReadonlySet<number> = new Set([
   kinds.opening,
   kinds.return,
 ])
-/** Flags with which `apply_one` would decide otherwise than `apply`. */
-const notPlain = 1 | 128
+/** Flags with which the short ways would decide otherwise than `apply`. */
+const notPlain = flags.unchecked | flags.sticky
+
+/** One line of a kind that `apply_one` and `apply_plain` know. */
+export interface PlainRequest extends Request {
+  readonly id: string
+  readonly owner: AccountId
+}
+
+export function isPlain(request: Request): request is PlainRequest {
+  const { operation, id, owner, accounts } = request
+  const [line] = operation.lines
+  return (
+    line !== undefined &&
+    id !== undefined &&
+    owner !== undefined &&
+    operation.lines.length === 1 &&
+    owner.bucket === accounts[0]?.bucket &&
+    plainKinds.has(line.kind) &&
+    ((line.flags ?? 0) & notPlain) === 0 &&
+    line.everyUs === undefined
+  )
+}
 
 /** One statement for all requests, in their order. */
 export function statementFor(calls: LedgerCalls, requests: readonly Request[]): Statement {
   const [only] = requests
-  if (requests.length === 1 && only !== undefined) {
-    const statement = plainStatement(calls, only)
-    if (statement !== undefined) return statement
-  }
+  if (requests.length === 1 && only !== undefined && isPlain(only)) return plainOne(calls, only)
   return calls.many(columnsOf(requests))
 }
 
-function plainStatement(calls: LedgerCalls, request: Request): Statement | undefined {
+function plainOne(calls: LedgerCalls, request: PlainRequest): Statement {
   const { operation, id, owner, accounts } = request
-  const [line] = operation.lines
-  const [account] = accounts
-  if (
-    line === undefined ||
-    account === undefined ||
-    id === undefined ||
-    owner === undefined ||
-    operation.lines.length !== 1 ||
-    owner.bucket !== account.bucket ||
-    !plainKinds.has(line.kind) ||
-    ((line.flags ?? 0) & notPlain) !== 0 ||
-    line.everyUs !== undefined
-  ) {
-    return undefined
-  }
+  const [line] = operation.lines as [Line]
+  const [account] = accounts as [AccountId]
   return calls.one([
     String(account.bucket),
     account.base,
@@ -92,6 +112,52 @@ function plainStatement(calls: LedgerCalls, request: Request): Statement | undef
     request.holdId?.slice(4) ?? null,
   ])
 }
+
+/** One statement for requests that are all plain; what it leaves out goes to `statementFor`. */
+export function plainStatementFor(
+  calls: LedgerCalls,
+  requests: readonly PlainRequest[],
+): Statement {
+  const columns = Array.from({ length: columnsOfPlain }, () => new ArrayLiteral())
+  const [
+    buckets,
+    bases,
+    owners,
+    ids,
+    operationIds,
+    kindsOf,
+    amounts,
+    allowances,
+    flagsOf,
+    notes,
+    units,
+    zones,
+    ttls,
+    refs,
+  ] = columns as Columns
+  for (const { operation, id, owner, accounts, holdId } of requests) {
+    const [line] = operation.lines as [Line]
+    const [account] = accounts as [AccountId]
+    buckets.plain(account.bucket)
+    bases.plain(account.base)
+    owners.plain(owner.base === account.base ? undefined : owner.base)
+    ids.plain(id)
+    operationIds.text(operation.operationId === id ? undefined : operation.operationId)
+    kindsOf.plain(line.kind)
+    amounts.plain(line.amount)
+    allowances.plain(line.allowance)
+    flagsOf.plain(line.flags ?? 0)
+    notes.text(line.note)
+    units.text(line.unit)
+    zones.text(line.zone)
+    ttls.plain(line.ttlMs)
+    refs.plain(holdId?.slice(4))
+  }
+  return calls.plain(columns.map((column) => column.literal()))
+}
+
+type A = ArrayLiteral
+type Columns = [A, A, A, A, A, A, A, A, A, A, A, A, A, A]
 
 /** The columns of `apply`, in the order of its parameters. A column without a value is null. */
 function columnsOf(requests: readonly Request[]): (string | null)[] {

@@ -125,6 +125,10 @@ export function verdictOf<A>(
   answers: readonly LineAnswer[],
   amounts: AmountReader<A>,
 ): Verdict<A> {
+  const [only] = answers
+  if (only?.status === statuses.accepted && answers.length === 1) {
+    return accepted(request, only, amounts)
+  }
   const remembered = answers.map(unwrapped)
   const blocking = remembered.find(({ status }) => refusals[status] !== undefined)
   const first = blocking ?? remembered[0]
@@ -145,14 +149,12 @@ export function verdictOf<A>(
     ({ status }) => status === statuses.replayed || status === statuses.refusedBefore,
   )
   if (blocking === undefined) {
-    const makesHold = request.holdId !== undefined
-    const extended = first.extra !== undefined && request.id === undefined
     return {
       ok: true,
       replayed,
       at: dateOf(first.at) ?? new Date(0),
       holdId: request.holdId,
-      expiresAt: makesHold || extended ? dateOf(first.extra) : undefined,
+      expiresAt: expiryIn(request, first),
       ...balanceOf(first, amounts),
       lines,
     }
@@ -171,6 +173,41 @@ export function verdictOf<A>(
     ...balanceOf(blocking, amounts),
     lines,
   }
+}
+
+/** The usual verdict, with its numbers read once. */
+function accepted<A>(request: Request, answer: LineAnswer, amounts: AmountReader<A>): Accepted<A> {
+  const [line] = request.operation.lines
+  const book = line?.book ?? request.operation.book
+  const credited = amounts.read(answer.credited)
+  const debited = amounts.read(answer.debited)
+  const held = amounts.read(answer.held)
+  const allowance = amounts.read(answer.allowance)
+  const available = amounts.available(credited, debited, held, allowance)
+  const sequence = amounts.read(answer.seq)
+  const key = line?.key
+  const refusal = undefined
+  return {
+    ok: true,
+    replayed: false,
+    at: dateOf(answer.at) ?? new Date(0),
+    holdId: request.holdId,
+    expiresAt: expiryIn(request, answer),
+    available,
+    credited,
+    debited,
+    held,
+    allowance,
+    sequence,
+    lines: [{ book, key, refusal, available, credited, debited, held, allowance, sequence }],
+  }
+}
+
+/** Of a hold that was made or extended. */
+function expiryIn({ id, holdId }: Request, { extra }: LineAnswer): Date | undefined {
+  return holdId !== undefined || (extra !== undefined && id === undefined)
+    ? dateOf(extra)
+    : undefined
 }
 
 /** Answers number all lines of a call; those of one request begin at its own first. */
@@ -211,5 +248,5 @@ function balanceOf<A>(answer: LineAnswer, amounts: AmountReader<A>): Balance<A> 
 
 function dateOf(micros: string | undefined): Date | undefined {
   if (micros === undefined || micros === '') return undefined
-  return new Date(Number(BigInt(micros) / 1_000n))
+  return new Date(Math.floor(Number(micros) / 1_000))
 }

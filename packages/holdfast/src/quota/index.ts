@@ -124,25 +124,24 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
   const cache = options.denyCache === undefined ? undefined : new DenyCache<A>(options.denyCache)
   const holds = holdsOf(createHolds(kernel, book, options, amounts), window.rollingMs, cache)
 
-  const limitOf = async (key: string): Promise<string> => {
-    const limit = typeof options.limit === 'function' ? await options.limit(key) : options.limit
+  const limitText = (limit: Amount): string => {
     // Before anything is sent: afterwards it would have been applied.
     if (options.amounts !== 'bigint' && limit > Number.MAX_SAFE_INTEGER) {
       throw holdfastError('LEDGER_AMOUNT_UNSAFE')
     }
     return amountText(limit, 'limit', 0n)
   }
-  /** What uses up or puts aside, with the limit that is in force for it. */
-  const taking = async (
-    key: Key,
-    amount: Amount,
-    ttl: Duration | undefined,
-  ): Promise<{ readonly line: QuotaLine; readonly limit: string }> => {
-    if (ttl !== undefined) assertHolds(window.rollingMs)
-    const limit = await limitOf(nameText(key, 'key'))
-    const kind = ttl === undefined && window.rollingMs === undefined ? kinds.debit : kinds.hold
+  /** At once, unless somebody has to be asked: an await costs as much as all the rest of a line. */
+  const limitOf = (key: string): string | Promise<string> => {
+    if (typeof options.limit !== 'function') return limitText(options.limit)
+    const limit = options.limit(key)
+    return typeof limit === 'object' ? limit.then(limitText) : limitText(limit)
+  }
+  /** What uses up or puts aside under a limit. */
+  const taking = (limit: string, amount: Amount, ttlMs: number | undefined): QuotaLine => {
+    const kind = ttlMs === undefined && window.rollingMs === undefined ? kinds.debit : kinds.hold
     const line = { kind, book, amount: amountText(amount), ...window.line(limit) }
-    return { limit, line: ttl === undefined ? line : { ...line, ttlMs: durationMs(ttl, 'ttl') } }
+    return ttlMs === undefined ? line : { ...line, ttlMs }
   }
   /** What gives back. The window it was taken from is known to the database. */
   const returning = (amount: Amount, of: string): QuotaLine => {
@@ -157,16 +156,18 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     tx: Tx | undefined,
     key: Key,
     amount: Amount,
-    { freshId = false, ...operation }: ConsumeOptions,
+    operation: ConsumeOptions,
     ttlMs?: number,
   ): Promise<Verdict<A>> => {
-    const { line, limit } = await taking(key, amount, ttlMs)
-    const request = single(line, key, operation)
-    const ask = (): Promise<Verdict<A>> => kernel.apply(tx, request, amounts)
-    if (cache === undefined || tx !== undefined) return await ask()
+    if (ttlMs !== undefined) assertHolds(window.rollingMs)
+    const asked = limitOf(nameText(key, 'key'))
+    const limit = typeof asked === 'string' ? asked : await asked
+    const request = single(taking(limit, amount, ttlMs), key, operation)
+    if (cache === undefined || tx !== undefined) return await kernel.apply(tx, request, amounts)
     const account = accountId(operation.scope ?? String(key), book, String(key))
-    const question = { account, cost: BigInt(amount), limit: BigInt(limit), isNew: freshId }
-    return await cache.answer(question, ask)
+    const { freshId: isNew = false } = operation
+    const question = { account, cost: BigInt(amount), limit: BigInt(limit), isNew }
+    return await cache.answer(question, async () => await kernel.apply(tx, request, amounts))
   }
 
   const quota: Quota<Tx, A> = {
@@ -185,8 +186,8 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     },
     async hold(...args: readonly unknown[]) {
       const [tx, key, estimate, rest] = calledWith<Tx>(args)
-      const { ttl, ...operation } = rest as HoldOptions
-      return await take(tx, key, estimate as Amount, operation, durationMs(ttl, 'ttl'))
+      const options = rest as HoldOptions
+      return await take(tx, key, estimate as Amount, options, durationMs(options.ttl, 'ttl'))
     },
     async refund(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
@@ -207,7 +208,12 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
         body,
       ),
     async line(key, amount, { scope, ttl, of } = {}) {
-      const line = of === undefined ? (await taking(key, amount, ttl)).line : returning(amount, of)
+      if (ttl !== undefined) assertHolds(window.rollingMs)
+      const ttlMs = ttl === undefined ? undefined : durationMs(ttl, 'ttl')
+      const line =
+        of === undefined
+          ? taking(await limitOf(nameText(key, 'key')), amount, ttlMs)
+          : returning(amount, of)
       return {
         line: { ...line, key: nameText(key, 'key'), scope },
         after:

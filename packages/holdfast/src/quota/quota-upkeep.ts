@@ -68,7 +68,7 @@ export interface QuotaCore<A> {
   readonly book: string
   readonly window: WindowLines
   readonly amounts: AmountReader<A>
-  limitOf(key: string): Promise<string>
+  limitOf(key: string): string | Promise<string>
   /** There may be more room than the process remembers. */
   changed(key: Key, scope: string | undefined): void
 }

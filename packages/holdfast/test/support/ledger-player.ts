@@ -1,9 +1,19 @@
 import type pg from 'pg'
+import type { Executor } from '../../src/core/driver.ts'
+import { ledgerCalls } from '../../src/engines/postgres/ledger.ts'
 import { accountId, holdIdOf, operationUuid } from '../../src/ledger/account-id.ts'
+import { answersOf, type LineAnswer } from '../../src/ledger/answer.ts'
 import { together } from '../../src/ledger/book.ts'
 import type { Kernel } from '../../src/ledger/index.ts'
 import { flags, kinds, type Operation } from '../../src/ledger/operation.ts'
-import { numberAmounts, type Verdict } from '../../src/ledger/verdict.ts'
+import {
+  isPlain,
+  plainStatementFor,
+  type Request,
+  requestOf,
+  statementFor,
+} from '../../src/ledger/request.ts'
+import { numberAmounts, type Verdict, verdictOf } from '../../src/ledger/verdict.ts'
 import {
   type Answer,
   type AnswerLine,
@@ -37,6 +47,40 @@ export class LedgerPlayer {
   async play(command: Command, tx?: pg.PoolClient): Promise<Answer> {
     const verdict = await this.#kernel.apply(tx, this.#operationOf(command), numberAmounts)
     return answerOf(command, verdict)
+  }
+
+  /** All in one call of `apply`, in their order. */
+  async playTogether(executor: Executor, commands: readonly Command[]): Promise<Answer[]> {
+    const requests = commands.map((command) => requestOf(this.#operationOf(command)))
+    const [row] = await executor.query(statementFor(ledgerCalls(this.#schema), requests))
+    const sizes = requests.map(({ operation }) => operation.lines.length)
+    return this.#answers(commands, requests, answersOf(row?.['answer'], sizes)) as Answer[]
+  }
+
+  /** Those that are plain in one call of `apply_plain`; undefined for what it or we left out. */
+  async playPlain(
+    executor: Executor,
+    commands: readonly Command[],
+  ): Promise<(Answer | undefined)[]> {
+    const requests = commands.map((command) => requestOf(this.#operationOf(command)))
+    const plain = requests.filter(isPlain)
+    if (plain.length === 0) return commands.map(() => undefined)
+    const [row] = await executor.query(plainStatementFor(ledgerCalls(this.#schema), plain))
+    const sizes = requests.map((request) => (isPlain(request) ? 1 : 0))
+    return this.#answers(commands, requests, answersOf(row?.['answer'], sizes))
+  }
+
+  #answers(
+    commands: readonly Command[],
+    requests: readonly Request[],
+    answers: readonly LineAnswer[][],
+  ): (Answer | undefined)[] {
+    return commands.map((command, at) => {
+      const [request, lines = []] = [requests[at] as Request, answers[at]]
+      return lines.length === 0
+        ? undefined
+        : answerOf(command, verdictOf(request, lines, numberAmounts))
+    })
   }
 
   holdId(operation: number): string {

@@ -121,6 +121,20 @@ export async function callApply(
   return (rows[0]?.answer ?? '').split('\n').map((line) => Number(line.split(',')[1]))
 }
 
+/** Calls `apply_plain()` with what it takes of the lines: how many it did. */
+export async function callApplyPlain(
+  client: pg.ClientBase | pg.Pool,
+  lines: readonly RawLine[],
+): Promise<number> {
+  const left = ['op', 'book', 'key', 'scope', 'homeBucket', 'everyUs', 'terms']
+  const taken = columns.filter(([column]) => !left.includes(column))
+  const { rows } = await (client as pg.Pool).query<{ answer: string }>(
+    `SELECT holdfast.apply_plain(${taken.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')}) AS answer`,
+    taken.map(([column]) => lines.map((line) => line[column])),
+  )
+  return (rows[0]?.answer ?? '').split('\n').filter((line) => line !== '').length
+}
+
 /** Calls `apply_one()` with what it takes of a line: the status it answers. */
 export async function callApplyOne(
   client: pg.ClientBase | pg.Pool,

@@ -1,16 +1,19 @@
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 
-/** How many parameters `apply` and `apply_one` take; both have their types from the function. */
+/** How many parameters the functions take; the types are the functions'. */
 export const columnsOfMany = 21
+export const columnsOfPlain = 14
 const valuesOfOne = 17
 
 function placeholders(count: number): string {
   return Array.from({ length: count }, (_, at) => `$${at + 1}`).join(', ')
 }
 
-/** The two entrances to the ledger of one schema: many lines, and one plain line. */
+/** The entrances to the ledger of one schema: any lines, many plain ones, one plain one. */
 export interface LedgerCalls {
+  /** One array literal per parameter of `apply_plain`, which leaves out what is not plain. */
+  plain(columns: readonly (string | null)[]): Statement
   /** One array literal per parameter of `apply`. */
   many(columns: readonly (string | null)[]): Statement
   /** One value per parameter of `apply_one`. */
@@ -34,6 +37,7 @@ export function ledgerCalls(schema: string, joined = false): LedgerCalls {
   }
   // No casts: there is one function of that name, and each cast would be looked up in every call.
   return {
+    plain: statement(`${name}.apply_plain(${placeholders(columnsOfPlain)})`, 'plain'),
     many: statement(`${name}.apply(${placeholders(columnsOfMany)})`, 'many'),
     one: statement(`${name}.apply_one(${placeholders(valuesOfOne)})`, 'one'),
   }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createKernel } from '../../../src/ledger/index.ts'
 import { migrateFiles } from '../../../src/schema/migrate.ts'
-import { ownFiles } from '../../../src/schema/schema-files.ts'
+import { ownFiles, type SchemaFiles } from '../../../src/schema/schema-files.ts'
 import {
   type Answer,
   anyCommand,
@@ -48,6 +48,21 @@ async function letExpire(
     const touch = { act: 'move', id: touches, lines, allowance: 5, due: false, note: 0 } as const
     expect(await player.play(touch, client)).toEqual(expected(touch, model))
   }
+}
+
+/** The ledger's own SQL with one protection cut out of a function. */
+function weakened(name: string, protection: RegExp, instead: string): SchemaFiles {
+  const files = ownFiles()
+  const repeatables = files.repeatables.map((file) =>
+    file.name === `app/${name}` ? { ...file, text: file.text.replace(protection, instead) } : file,
+  )
+  expect(repeatables).not.toEqual(files.repeatables)
+  return { ...files, repeatables }
+}
+
+function modelled(model: LedgerModel, commands: readonly Command[]): Answer[] {
+  const answers = model.call([...commands])
+  return commands.map((command, at) => inOrder(command, answers[at] as Answer))
 }
 
 /** What the combiner makes of commands that arrive at once: an id that is in a call waits for the next. */
@@ -115,24 +130,16 @@ describe(`histories of seed ${seed}`, () => {
     )
   })
 
-  test('many at once: the answers of each call are those of the model, in the order of arrival', async () => {
+  test('many in one call: the answers are those of the model, in their order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(history, { maxLength: 4 }), async (rounds) => {
-        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { lanes: 1 }))
+        const driver = fromPg(fixture.pool)
+        const player = new LedgerPlayer(createKernel(driver))
         const model = newModel()
         for (const [round, commands] of rounds.entries()) {
-          const played = Promise.all(
-            commands.map(async (command) => [command, await player.play(command)] as const),
-          )
-          const wanted = new Map<Command, Answer>()
           for (const call of callsOf(commands)) {
-            const answers = model.call(call)
-            call.forEach((command, at) =>
-              wanted.set(command, inOrder(command, answers[at] as Answer)),
-            )
-          }
-          for (const [command, answer] of await played) {
-            expect(decision(answer)).toEqual(decision(wanted.get(command) as Answer))
+            const answers = await player.playTogether(driver.alone, call)
+            expect(answers.map(decision)).toEqual(modelled(model, call).map(decision))
           }
           if (round % 2 === 1) await letExpire(player, model)
         }
@@ -142,16 +149,68 @@ describe(`histories of seed ${seed}`, () => {
     )
   })
 
+  test('many plain ones as one set: what is done is what the model does, and the rest is left', async () => {
+    let [done, left] = [0, 0]
+    await fc.assert(
+      fc.asyncProperty(fc.array(history, { maxLength: 4 }), async (rounds) => {
+        const driver = fromPg(fixture.pool)
+        const player = new LedgerPlayer(createKernel(driver))
+        const model = newModel()
+        for (const [round, commands] of rounds.entries()) {
+          for (const call of callsOf(commands)) {
+            const answers = await player.playPlain(driver.alone, call)
+            const isDone = (_: unknown, at: number): boolean => answers[at] !== undefined
+            const first = call.filter(isDone)
+            expect(answers.filter(isDone)).toEqual(modelled(model, first))
+            const then = call.filter((_, at) => answers[at] === undefined)
+            if (then.length === 0) continue
+            const rest = await player.playTogether(driver.alone, then)
+            expect(rest.map(decision)).toEqual(modelled(model, then).map(decision))
+            done += first.length
+            left += then.length
+          }
+          if (round % 2 === 1) await letExpire(player, model)
+        }
+        expect(await player.movements(fixture.observer)).toEqual(model.movements)
+      }),
+      { ...settings, examples: roundsThen.map((rounds) => [rounds]) },
+    )
+    expect([done, left].every((count) => count > settings.numRuns / 2)).toBe(true)
+  })
+
+  test('control: plain ones without the look at the balance are found out', async () => {
+    const schema = 'unguarded'
+    await migrateFiles(
+      fromPg(fixture.observer),
+      weakened('apply_plain', />= l\.debits \+ l\.holds/, '>= -largest'),
+      { schema },
+    )
+    const outcome = await fc.check(
+      fc.asyncProperty(history, async (commands) => {
+        const driver = fromPg(fixture.pool)
+        const player = new LedgerPlayer(createKernel(driver, { schema }), schema)
+        const model = newModel()
+        for (const call of callsOf(commands)) {
+          const answers = await player.playPlain(driver.alone, call)
+          const then = call.filter((_, at) => answers[at] === undefined)
+          const first = call.filter((_, at) => answers[at] !== undefined)
+          expect(answers.filter((answer) => answer !== undefined)).toEqual(modelled(model, first))
+          if (then.length > 0) await player.playTogether(driver.alone, then)
+          modelled(model, then)
+        }
+      }),
+      { ...settings, numRuns: 300 },
+    )
+    expect(outcome.failed).toBe(true)
+  })
+
   test('control: a ledger that forgets what was given back is found out', async () => {
-    const files = ownFiles()
-    const forgets = /o\.returned \+ amounts\[i\]/
-    expect(files.repeatables.some(({ text }) => forgets.test(text))).toBe(true)
-    const repeatables = files.repeatables.map((file) => ({
-      ...file,
-      text: file.text.replace(forgets, 'o.returned'),
-    }))
     const schema = 'forgetful'
-    await migrateFiles(fromPg(fixture.observer), { ...files, repeatables }, { schema })
+    await migrateFiles(
+      fromPg(fixture.observer),
+      weakened('apply', /o\.returned \+ amounts\[i\]/, 'o.returned'),
+      { schema },
+    )
     const outcome = await fc.check(
       fc.asyncProperty(history, async (commands) => {
         const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { schema }), schema)

@@ -7,6 +7,7 @@ import { brokenInvariants } from '../../support/ledger-invariants.ts'
 import {
   callApply,
   callApplyOne,
+  callApplyPlain,
   columnsOf,
   endingOf,
   honestLine,
@@ -72,6 +73,7 @@ function together(lines: readonly RawLine[]): RawLine[] {
 }
 
 test('whatever is sent, the books are right', async () => {
+  let doneAsASet = 0
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (gen) => {
       const made = await victims(app.pool)
@@ -80,9 +82,15 @@ test('whatever is sent, the books are right', async () => {
         const lines = together(gen(() => call))
         await callApply(app.pool, columnsOf(lines)).catch(refusedBy)
         await callApplyOne(app.pool, lines[0] as RawLine).catch(refusedBy)
+        const done = await callApplyPlain(
+          app.pool,
+          gen(() => call),
+        ).catch(refusedBy)
+        if (typeof done === 'number') doneAsASet += done
       }
       expect(await brokenInvariants(fixture.observer, { scope: made.scope })).toEqual([])
     }),
     { numRuns: Number(process.env['HOLDFAST_RUNS'] ?? 40), endOnFailure: true },
   )
+  expect(doneAsASet).toBeGreaterThan(10)
 })
