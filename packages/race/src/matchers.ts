@@ -1,5 +1,5 @@
 import type { Report } from './core/model.ts'
-import { judgeHasRace, judgeRaceFree, type RaceFreeOptions } from './judge.ts'
+import { judgeHasRace, judgeRaceFree, type RaceFreeOptions } from './assert-race-free.ts'
 
 /** What `expect.extend` takes, in vitest and in jest. */
 export interface MatcherResult {

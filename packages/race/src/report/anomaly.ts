@@ -1,6 +1,7 @@
 import type { Failure } from '../core/model.ts'
 import { dependenciesOf } from './dependencies.ts'
-import { type History, type Moment, overlaps, relationOf } from './history.ts'
+import { overlap } from '../core/footprint.ts'
+import { type History, type Moment, relationOf } from './history.ts'
 import { diagnoseLocks, type LockFault } from './lock-fault.ts'
 
 /** The names of what can go wrong at PostgreSQL's isolation levels. */
@@ -61,7 +62,9 @@ function cutShort({ moments }: History): Anomaly | undefined {
 }
 
 function deadlock({ moments }: History, failure: Failure): Anomaly | undefined {
-  const hit = moments.find(({ step }) => step.answer.error?.sqlstate === '40P01')
+  const hit = moments.find(
+    ({ step, kind }) => step.answer.error?.sqlstate === '40P01' && kind !== 'victim',
+  )
   if (hit === undefined && failure.kind !== 'deadlock') return undefined
   const circle = moments.filter(
     ({ step }) => step.waitedFor.length > 0 && (step === hit?.step || meets(step, hit, moments)),
@@ -175,7 +178,7 @@ function writeBehind({ moments }: History, commit: Moment, object: string): Mome
       step.index <= commit.step.index &&
       transaction === commit.transaction &&
       step.footprint.touches.some(
-        (touch) => touch.mode !== 'read' && overlaps(touch.object, object),
+        (touch) => touch.mode !== 'read' && overlap(touch.object, object),
       ),
   )
 }

@@ -3,7 +3,8 @@
  * circles are races. Flows and not transactions are its nodes, because a flow is what should have
  * happened at once.
  */
-import { type History, type Moment, overlaps } from './history.ts'
+import { overlap } from '../core/footprint.ts'
+import { type History, type Moment } from './history.ts'
 
 /** `from` must have come before `to`. */
 export interface Dependency {
@@ -49,7 +50,7 @@ function dependenciesOn({ moments }: History, { moment: commit, writes }: Commit
     .flatMap((moment) =>
       moment.step.footprint.touches.flatMap(({ object, mode }): Dependency[] => {
         // `*` stands for the snapshot of a whole transaction; its reads are there one by one.
-        if (object === '*' || !writes.some((one) => overlaps(one, object))) return []
+        if (object === '*' || !writes.some((one) => overlap(one, object))) return []
         const me = moment.step.flow
         if (mode === 'read' || mode === 'lock' || mode === 'attempt') {
           return visible(moment, mode, commit.step.index)
@@ -86,7 +87,7 @@ function overwritten(
       write.step.footprint.touches
         .filter(({ mode }) => mode === 'lock')
         .flatMap(({ object }): Dependency[] => {
-          if (!writes.some((one) => overlaps(one, object))) return []
+          if (!writes.some((one) => overlap(one, object))) return []
           const [from, to] = [commit.step.flow, write.step.flow]
           return [{ kind: 'overwritten', from, to, object, write, commit }]
         }),

@@ -1,3 +1,4 @@
+import { overlap } from '../core/footprint.ts'
 import type { Run, Step } from '../core/model.ts'
 import { readStatement, type Statement } from './statement.ts'
 
@@ -68,13 +69,6 @@ export function readHistory(run: Run, flows: readonly string[]): History {
     }
   })
   return { run, flows, moments, transactions }
-}
-
-/** Whether two objects may be the same: a relation, or a row of it. */
-export function overlaps(one: string, other: string): boolean {
-  if (one === other) return true
-  if (relationOf(one) !== relationOf(other)) return false
-  return !one.includes('#') || !other.includes('#')
 }
 
 /** `public.seats#id=1` → `public.seats` */
@@ -210,5 +204,5 @@ function touching(
 }
 
 function written({ writes }: Transaction, object: string): boolean {
-  return writes.some((one) => overlaps(one, object))
+  return writes.some((one) => overlap(one, object))
 }

@@ -10,7 +10,8 @@ const widestValue = 40
  */
 export function sawOf(step: Step, width: number = widestValue): string | undefined {
   const { answer, half, statements, parameters } = step
-  if (half === 'commit' || step.choice.action === 'crash') return undefined
+  const { action } = step.choice
+  if (half === 'commit' || action === 'crash' || action === 'victim') return undefined
   if (answer.error !== undefined)
     return cut(`ERROR ${answer.error.sqlstate} ${answer.error.message}`, width * 2)
   if (answer.columns !== undefined && answer.columns.length > 0) {

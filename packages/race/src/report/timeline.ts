@@ -20,7 +20,12 @@ export function timelineOf(history: History, marks: ReadonlyMap<number, Mark>): 
   return moments.flatMap((moment): TimelineRow[] => {
     const mark = marks.get(moment.step.index)
     const note = noteOf(moment, history)
-    const resumed = moments.filter(({ step }) => step.resumedAfter === moment.step.index)
+    const resumed = moments.filter(
+      ({ step }) =>
+        step.resumedAfter === moment.step.index &&
+        // The victim's own wait ends in the step that ends it.
+        !(moment.kind === 'victim' && step.flow === moment.step.flow),
+    )
     return [
       {
         kind: 'step',
@@ -34,12 +39,33 @@ export function timelineOf(history: History, marks: ReadonlyMap<number, Mark>): 
 }
 
 /** The statements of a step on one line, the halves of one told apart. */
-export function stepText({ step, transaction }: Moment, width: number): string {
+export function stepText({ step, transaction, kind }: Moment, width: number): string {
+  if (kind === 'victim') return 'PostgreSQL ends it: deadlock'
   if (step.half === 'commit') {
     return transaction === undefined ? 'COMMIT' : `COMMIT of (${transaction.first + 1})`
   }
   const share = Math.floor(width / Math.max(1, step.statements.length))
-  return step.statements.map((sql) => shorten(sql, step.parameters, share)).join('; ')
+  return step.statements
+    .map((sql) => labelOf(sql) ?? shorten(sql, step.parameters, share))
+    .join('; ')
+}
+
+/** A place of the flow that is no statement, named by the flow itself. */
+function labelOf(sql: string): string | undefined {
+  return /^-- ([^\n]+)$/.exec(sql)?.[1]
+}
+
+/** Which of its flow's connections a step used, counted from 1, if the flow used several. */
+export function laneOf({ step }: Moment, { moments }: History): number | undefined {
+  const lanes = moments
+    .filter((other) => other.step.flow === step.flow && !isLabel(other))
+    .map((other) => other.step.lane)
+  const used = [...new Set(lanes)].toSorted((one, other) => one - other)
+  return used.length < 2 ? undefined : used.indexOf(step.lane) + 1 || undefined
+}
+
+function isLabel({ step }: Moment): boolean {
+  return step.statements.every((sql) => labelOf(sql) !== undefined) && step.statements.length > 0
 }
 
 /** Whether the answer of a step is told where it went on and not where it was sent. */
@@ -51,7 +77,6 @@ function noteOf(moment: Moment, { flows, moments }: History): string | undefined
   const { step, kind } = moment
   if (kind === 'crash') return 'dies here: the statement never reaches the server'
   if (kind === 'lost-answer') return 'the server did it; the answer is lost'
-  if (kind === 'victim') return 'chosen to die of the deadlock'
   if (isWaiting(moment)) {
     const others = list(step.waitedFor.map((flow) => flows[flow] ?? '?'))
     return step.resumedAfter === undefined && !hasAnswer(moment)
@@ -75,6 +100,7 @@ function hasAnswer({ step: { answer } }: Moment): boolean {
 export function resumeText({ moment, after }: TimelineRow): string {
   if (moment.step.answer.error?.sqlstate === '40P01') return 'ended by PostgreSQL: deadlock'
   if (after === undefined) return 'goes on'
+  if (after.kind === 'victim') return `goes on: ${after.who} is out of the way (${after.number})`
   const verb = after.kind === 'commit' ? 'COMMIT' : after.statement.verb || 'end'
   const own = after.step.flow === moment.step.flow
   return own ? 'goes on' : `goes on after ${after.who}'s ${verb} (${after.number})`

@@ -1,5 +1,6 @@
 import type { Anomaly } from './anomaly.ts'
-import { type History, type Moment, nameOf, overlaps } from './history.ts'
+import { overlap } from '../core/footprint.ts'
+import { type History, type Moment, nameOf } from './history.ts'
 import { sawOf } from './saw.ts'
 import { list, possessive, ref, subjectOf, tableOf } from './words.ts'
 
@@ -113,7 +114,7 @@ export function holderOf({ moments }: History, waiting: Moment): Moment | undefi
       step.index < waiting.step.index &&
       (kind === 'write' || kind === 'lock') &&
       step.footprint.touches.some(({ object }) =>
-        wanted.some((one) => overlaps(one.object, object)),
+        wanted.some((one) => overlap(one.object, object)),
       ),
   )
 }

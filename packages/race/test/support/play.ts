@@ -77,7 +77,7 @@ export function stepsOf({ flows, lines, isolation = 'read committed' }: Play): S
       lane: 0,
       choice: { flow, lane: 0, action: line.action ?? 'go' },
       half,
-      statements: [line.sql],
+      statements: line.sql === '' ? [] : [line.sql],
       parameters: line.parameters ?? [],
       before,
       after: state.failed ? 'E' : state.open ? 'T' : 'I',

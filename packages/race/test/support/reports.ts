@@ -278,6 +278,8 @@ const pay = (who: string, id: string, rest: Partial<Line> = {}): Line => ({
   ...rest,
 })
 
+const noWayOut = { sqlstate: '40P01', message: 'deadlock detected' }
+
 export const deadlock: Report = raceReport({
   name: 'transfer both ways',
   play: {
@@ -290,9 +292,10 @@ export const deadlock: Report = raceReport({
       pay('alice', '2', { waitsFor: 'bob', resumedAfter: 6 }),
       pay('bob', '1', {
         waitsFor: 'alice',
-        resumedAfter: 5,
-        error: { sqlstate: '40P01', message: 'deadlock detected' },
+        resumedAfter: 6,
+        error: noWayOut,
       }),
+      { who: 'bob', sql: '', action: 'victim', error: noWayOut },
       { who: 'bob', sql: 'ROLLBACK' },
       commit('alice'),
     ],

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { assertRaceFree } from '../../src/judge.ts'
+import { assertRaceFree } from '../../src/assert-race-free.ts'
 import '../../src/vitest.ts'
 import * as made from '../support/reports.ts'
 
@@ -80,7 +80,7 @@ describe('without matchers', () => {
       return undefined
     })()
     expect(error?.name).toBe('RaceError')
-    expect(error?.stack).not.toContain('judge.ts')
+    expect(error?.stack).not.toContain('assert-race-free.ts')
   })
 })
 

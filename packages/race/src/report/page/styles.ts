@@ -51,7 +51,7 @@ figure{margin:28px 0 0}
 .step.begin .statement,.step.local .statement{fill:var(--soft)}
 .step .saw,.step .statement .saw{fill:var(--ok);font-weight:700}
 .step .note,.step .resume{fill:var(--wait)}
-.step .mark,.step .error,.step.crash .note,.step.lost-answer .note,.step.victim .note{fill:var(--race);font-weight:700}
+.step .mark,.step .error,.step.crash .note,.step.lost-answer .note,.step.victim .statement{fill:var(--race);font-weight:700}
 .step.commit .statement{font-weight:700}
 .step.resume .card{fill:var(--wait-soft);stroke:none}
 .step.resume .node{fill:var(--wait)}

@@ -1,7 +1,7 @@
 import type { History } from '../history.ts'
 import { sawOf } from '../saw.ts'
 import { cut } from '../shorten.ts'
-import { isWaiting, resumeText, stepText, type TimelineRow } from '../timeline.ts'
+import { isWaiting, laneOf, resumeText, stepText, type TimelineRow } from '../timeline.ts'
 import { flowStyle, type Paint, type Style } from './paint.ts'
 import { harmless, wrap } from './text.ts'
 
@@ -129,8 +129,8 @@ function cellOf(row: TimelineRow, history: History, width: number): Piece[][] {
   }
   const { moment, mark, note } = row
   const { step, kind } = moment
-  const lane = history.run.steps.some((other) => other.flow === step.flow && other.lane > 0)
-  const prefix = lane ? `[connection ${step.lane + 1}] ` : ''
+  const lane = laneOf(moment, history)
+  const prefix = lane === undefined ? '' : `[connection ${lane}] `
   const text = `${prefix}${stepText(moment, width * 2 - prefix.length - 2)}`
   const saw = isWaiting(moment) ? undefined : sawOf(step)
   const styles = stepStyles(row)
@@ -145,7 +145,7 @@ function stepStyles({ moment: { kind }, mark }: TimelineRow): Style[] {
   if (mark?.role === 'stale-write' || mark?.role === 'hit') return ['red', 'bold']
   if (kind === 'begin' || kind === 'local') return ['dim']
   if (kind === 'commit') return ['bold']
-  return kind === 'crash' || kind === 'lost-answer' ? ['red'] : []
+  return kind === 'crash' || kind === 'lost-answer' || kind === 'victim' ? ['red'] : []
 }
 
 function sawStyles({ moment: { step }, mark }: TimelineRow): Style[] {
@@ -154,7 +154,7 @@ function sawStyles({ moment: { step }, mark }: TimelineRow): Style[] {
 }
 
 function noteStyles(kind: TimelineRow['moment']['kind']): Style[] {
-  if (kind === 'crash' || kind === 'lost-answer' || kind === 'victim') return ['red', 'bold']
+  if (kind === 'crash' || kind === 'lost-answer') return ['red', 'bold']
   return ['yellow']
 }
 

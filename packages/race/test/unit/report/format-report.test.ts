@@ -56,7 +56,8 @@ describe('a race', () => {
   test('shows who waits for whom, and when it goes on', () => {
     expect(plain(made.lostUpdate)).toMatch(/waits for alice {2}← relies on \(4\)/)
     expect(plain(made.lostUpdate)).toMatch(/goes on after alice's COMMIT \(7\) → 1 row/)
-    expect(plain(made.deadlock)).toMatch(/ended by PostgreSQL: deadlock → ERROR 40P01/)
+    expect(plain(made.deadlock)).toMatch(/7 .*PostgreSQL ends it: deadlock/)
+    expect(plain(made.deadlock)).toMatch(/goes on: bob is out of the way \(7\)/)
   })
 
   test('shows where a flow died, and the two halves of a statement', () => {
