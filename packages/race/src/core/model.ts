@@ -167,6 +167,8 @@ export interface Note {
     | 'deadlock'
     /** A flow threw in some schedule and in no serial order, and left nothing behind. */
     | 'refused'
+    /** The replay token was made from other code. */
+    | 'stale-token'
   readonly message: string
 }
 
@@ -176,7 +178,10 @@ export interface Run {
   /** One per step: what could have been chosen there. */
   readonly decisions: readonly Decision[]
   readonly outcomes: readonly FlowOutcome[]
-  /** Final rows of every user table and the outcomes, without columns of chance; comparable as text. */
+  /**
+   * Final rows of every user table and the outcomes, without values of chance; comparable as text. A
+   * JSON array: `state`, then one text per flow.
+   */
   readonly digest: string
   /** The tables' part of `digest`, without the outcomes. */
   readonly state: string

@@ -50,8 +50,10 @@ export class Frontier {
     return bound === -1 ? undefined : bound
   }
 
+  /** From a run that ended in trouble nothing is learnt: what it began with was not brought to an end. */
   learn(run: Run): Learnt {
-    const trace = traceOf(run, this.#dependent, this.#nodes)
+    const trace = this.trace(run)
+    if (run.trouble !== undefined) return { trace, known: undefined }
     const known = this.#explored.add(trace)
     if (known === undefined) {
       for (const beginning of reversals(trace, this.#dependent)) this.#offer(beginning)
@@ -59,6 +61,11 @@ export class Frontier {
         this.#push(0, { plan: choices.map((choice) => ({ choice })), nodes: [nodes] })
     }
     return { trace, known }
+  }
+
+  /** The partial order of a run, without learning from it. */
+  trace(run: Run): Trace {
+    return traceOf(run, this.#dependent, this.#nodes)
   }
 
   /** A plan with the fewest preemptions among those that lead to something new. */

@@ -1,13 +1,12 @@
 /** One run of every class: the reversals of what was run, until none is left. */
 import { type Dependent, dependent as everyRule } from '../core/footprint.ts'
-import type { Run, Runner } from '../core/model.ts'
+import type { Progress, Run, Runner } from '../core/model.ts'
 import { Frontier, type Learnt } from './frontier.ts'
 import { Follow, type Planned, stay } from './policy.ts'
 import { Tally } from './tally.ts'
 
 /** A run of the search, and what went otherwise than planned. */
-export interface Explored extends Learnt {
-  readonly run: Run
+export interface Visit extends Learnt {
   readonly divergence: string | undefined
 }
 
@@ -22,34 +21,34 @@ export async function* systematic(
   tally: Tally,
   frontier: Frontier,
   stop: () => boolean,
-): AsyncGenerator<Explored, void> {
-  if (frontier.classes === 0) yield await explore(tally, frontier, [])
+  phase: Progress['phase'] = 'search',
+): AsyncGenerator<Visit, void> {
+  if (frontier.classes === 0) yield await visit(tally, frontier, [], phase)
   while (!stop()) {
     tally.bound = frontier.bound
     const plan = frontier.next()
     if (plan === undefined) break
     for (let tries = 1; ; tries++) {
-      const explored = await explore(tally, frontier, plan)
-      if (explored.divergence === undefined || tries === TRIES || stop()) {
-        yield explored
-        break
-      }
-      yield { ...explored, divergence: undefined }
+      const visited = await visit(tally, frontier, plan, phase)
+      const last = visited.divergence === undefined || tries === TRIES || stop()
+      yield last ? visited : { ...visited, divergence: undefined }
+      if (last) break
     }
   }
 }
 
-async function explore(
+async function visit(
   tally: Tally,
   frontier: Frontier,
   plan: readonly Planned[],
-): Promise<Explored> {
+  phase: Progress['phase'],
+): Promise<Visit> {
   const follow = new Follow(plan, stay)
-  const run = await tally.run(follow.decide, 'search')
+  const run = await tally.run(follow.decide, phase)
   const learnt = frontier.learn(run)
   tally.classes = frontier.classes
   tally.open = frontier.open
-  return { run, ...learnt, divergence: follow.divergence }
+  return { ...learnt, divergence: follow.divergence }
 }
 
 /** What an enumeration covered. */
@@ -70,9 +69,9 @@ export async function* enumerate(
   const tally = new Tally(runner, { schedules, ms })
   const frontier = new Frontier(dependent)
   const divergences: string[] = []
-  for await (const { run, divergence } of systematic(tally, frontier, () => tally.spent())) {
+  for await (const { trace, divergence } of systematic(tally, frontier, () => tally.spent())) {
     if (divergence !== undefined) divergences.push(divergence)
-    yield run
+    yield trace.run
   }
   return {
     exhaustive: frontier.open === 0 && divergences.length === 0 && tally.troubled === 0,

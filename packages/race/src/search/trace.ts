@@ -64,7 +64,7 @@ export function sameLane(one: Choice, other: Choice): boolean {
 }
 
 /** What the chosen step was called when it waited at the gate. */
-function fingerprintOf(run: Run, index: number): string {
+export function fingerprintOf(run: Run, index: number): string {
   const step = run.steps[index] as Step
   const pending = run.decisions[index]?.enabled.find(({ choice }) => sameLane(choice, step.choice))
   return pending?.fingerprint ?? step.statements.join(';')

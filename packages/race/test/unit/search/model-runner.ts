@@ -91,7 +91,7 @@ class ModelRun {
       decisions: this.#decisions,
       outcomes,
       state,
-      digest: `${state} ${JSON.stringify(outcomes)}`,
+      digest: JSON.stringify([state, ...outcomes.map((outcome) => JSON.stringify(outcome))]),
       tables: [],
       ...(violation === undefined ? {} : { violation }),
       deadlocks: this.#deadlocks,

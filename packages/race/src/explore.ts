@@ -1,0 +1,116 @@
+/** Options in, report out: a runner on the database, the search over it. */
+import type { Progress, Report } from './core/model.ts'
+import { createRunner } from './run/create-runner.ts'
+import type { DatabaseContext, Flow, FlowContext, InvariantContext } from './run/options.ts'
+import { search } from './search/search.ts'
+
+/** What to explore, and how far. */
+export interface ExploreOptions {
+  /** Name for the report; default the names of the flows. */
+  readonly name?: string
+  /** The database, directly and not through a pooler. Its user tables are compared after every run. */
+  readonly url: string
+  /** Two or more flows, as they are in production; what connects through its context is scheduled. */
+  readonly flows: Readonly<Record<string, Flow>>
+  /** Runs before every schedule, on a connection of its own: empty the tables, insert what is needed. */
+  readonly seed?: (context: DatabaseContext) => Promise<unknown>
+  /** Looks at the final state and at how the flows ended, and throws if that must not be. */
+  readonly invariant?: (context: InvariantContext) => Promise<unknown>
+  /**
+   * The serial-outcome oracle, on by default: whatever no serial order of the flows could have led to is
+   * a race. `tables` compares only these, `ignore` leaves out columns (`created_at`, `orders.id`).
+   */
+  readonly oracle?:
+    | { readonly tables?: readonly string[]; readonly ignore?: readonly string[] }
+    | false
+  /** Groups of flows that do the same; orders that only swap them are run once. `true`: all of them. */
+  readonly symmetric?: boolean | readonly (readonly string[])[]
+  /**
+   * Also ends each flow before each of its statements, and after each commit before its answer arrives.
+   * After that a flow must have happened as a whole or not at all; `recover` may see to it.
+   */
+  readonly crash?:
+    | boolean
+    | { readonly recover?: (context: FlowContext, flow: string) => Promise<unknown> }
+  /**
+   * `report` (default): a deadlock is counted and noted. PostgreSQL ends one of the flows, whose work is
+   * undone, and if a caller tries again nothing is lost. `fail`: a deadlock is a failure.
+   */
+  readonly deadlocks?: 'report' | 'fail'
+  /** `split` (default): an autocommit statement is executed and committed in two steps. */
+  readonly autocommit?: 'split' | 'atomic'
+  readonly budget?: {
+    /** Runs; default 2,000. */
+    readonly schedules?: number
+    /** Time; default 20,000. */
+    readonly ms?: number
+    /** Steps of one run; default 500. */
+    readonly steps?: number
+  }
+  /** A token of an earlier report: that schedule first. */
+  readonly replay?: string
+  /** Seed of the random runs; default 1. */
+  readonly rng?: number
+  readonly onProgress?: (progress: Progress) => void
+}
+
+/**
+ * Runs the flows in every order that can differ, or as many as the budget allows.
+ *
+ * ```ts
+ * const report = await explore({
+ *   url: process.env.DATABASE_URL,
+ *   seed: ({ sql }) => sql`TRUNCATE seats`,
+ *   flows: {
+ *     alice: ({ pool }) => reserve(pool, 'alice'),
+ *     bob: ({ pool }) => reserve(pool, 'bob'),
+ *   },
+ * })
+ * ```
+ */
+export async function explore(options: ExploreOptions): Promise<Report> {
+  const names = Object.keys(options.flows)
+  if (names.length < 2 || names.length > 26)
+    throw new Error('explore() needs two or more flows, at most 26')
+  if (options.oracle === false && options.invariant === undefined)
+    throw new Error('explore() without an oracle needs an invariant, or nothing can be wrong')
+  const { recover } = typeof options.crash === 'object' ? options.crash : {}
+  await using runner = await createRunner({
+    url: options.url,
+    flows: options.flows,
+    seed: options.seed,
+    invariant: options.invariant,
+    oracle: options.oracle,
+    autocommit: options.autocommit,
+    recover,
+    limits: options.budget?.steps === undefined ? undefined : { steps: options.budget.steps },
+  })
+  const findings = await search(runner, {
+    budget: { schedules: options.budget?.schedules ?? 2_000, ms: options.budget?.ms ?? 20_000 },
+    oracle: options.oracle !== false,
+    symmetric: groupsOf(options.symmetric, names),
+    crash: options.crash !== undefined && options.crash !== false,
+    deadlocks: options.deadlocks ?? 'report',
+    ...(options.replay === undefined ? {} : { replay: options.replay }),
+    ...(options.rng === undefined ? {} : { seed: options.rng }),
+    ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
+  })
+  return {
+    name: options.name ?? names.join(', '),
+    flows: names,
+    server: runner.server,
+    ...findings,
+  }
+}
+
+function groupsOf(symmetric: ExploreOptions['symmetric'], names: readonly string[]): number[][] {
+  if (symmetric === undefined || symmetric === false) return []
+  if (symmetric === true) return [[...names.keys()]]
+  return symmetric.map((group) =>
+    group.map((name) => {
+      const flow = names.indexOf(name)
+      if (flow === -1) throw new Error(`symmetric: there is no flow named ${name}`)
+      return flow
+    }),
+  )
+}

@@ -1,0 +1,275 @@
+/**
+ * The search: serial orders first, then a few random ones, then one run of every class with the fewest
+ * preemptions first, then random ones for what the budget does not reach, then crashes.
+ */
+import { type Dependent, dependent as everyRule } from '../core/footprint.ts'
+import type { Coverage, Failure, Progress, Report, Run, Runner, Trouble } from '../core/model.ts'
+import { Comparison } from './comparison.ts'
+import { Consistency } from './consistency.ts'
+import { crashPoints } from './crash.ts'
+import { Frontier, type Learnt, renamingsOf } from './frontier.ts'
+import { interleavings } from './interleavings.ts'
+import { type Fault, Judge } from './judge.ts'
+import { preemptionsOf } from './linear.ts'
+import { atRandom, byPriority, Follow, inOrder } from './policy.ts'
+import { Random } from './random.ts'
+import { isSerial, SerialOracle, serialOrders } from './serial-oracle.ts'
+import { isSimpler, shrink } from './shrink.ts'
+import { systematic } from './systematic.ts'
+import { type Budget, Tally } from './tally.ts'
+import { hashOf, readToken, tokenOf } from './token.ts'
+
+export interface SearchOptions {
+  readonly budget: Budget
+  /** Compare final states and answers with those of serial runs. */
+  readonly oracle: boolean
+  /** Groups of flows that do the same. */
+  readonly symmetric?: readonly (readonly number[])[]
+  readonly crash?: boolean
+  /** Whether a deadlock is a failure, or only told. */
+  readonly deadlocks?: 'report' | 'fail'
+  /** A token: that schedule first. */
+  readonly replay?: string
+  readonly seed?: number
+  readonly onProgress?: (progress: Progress) => void
+  readonly dependent?: Dependent
+}
+
+export type Findings = Pick<Report, 'verdict' | 'coverage' | 'failure' | 'trouble' | 'notes'>
+
+/** Random runs before the systematic ones: most races show in the first. */
+const BURST = 3
+/** Of the budget, for the systematic search; the rest is for what it does not reach. */
+const SYSTEMATIC = 0.75
+/** So many runs may end in trouble before the search gives up. */
+const MOST_TROUBLED = 3
+/** Runs to look for a failure with fewer preemptions than the one found. */
+const EXTRA = 20
+const REPLAYS = 5
+
+export function search(runner: Runner, options: SearchOptions): Promise<Findings> {
+  return new Search(runner, options).run()
+}
+
+class Search {
+  readonly #options: SearchOptions
+  readonly #flows: readonly string[]
+  readonly #tally: Tally
+  readonly #frontier: Frontier
+  readonly #comparison = new Comparison()
+  readonly #consistency = new Consistency()
+  readonly #oracle: SerialOracle
+  readonly #judge: Judge
+  readonly #random: Random
+  readonly #runs: Run[] = []
+  #deterministic = true
+  #crashPoints = 0
+  #crashesLeft = false
+  #missBound: Coverage['missBound']
+
+  constructor(runner: Runner, options: SearchOptions) {
+    this.#options = options
+    this.#flows = runner.flows
+    this.#tally = new Tally(runner, options.budget, options.onProgress)
+    this.#frontier = new Frontier(
+      options.dependent ?? everyRule,
+      renamingsOf(options.symmetric ?? [], runner.flows.length),
+    )
+    this.#oracle = new SerialOracle(this.#tally, this.#comparison)
+    this.#judge = new Judge(this.#tally, this.#oracle, this.#comparison, options)
+    this.#random = new Random(options.seed ?? 1)
+  }
+
+  async run(): Promise<Findings> {
+    const trouble = await this.#serial()
+    if (trouble !== undefined) return this.#findings(undefined, trouble)
+    const replayed = await this.#replay()
+    if (replayed !== undefined) return this.#findings(await this.#failure(replayed))
+    const found =
+      (await this.#burst()) ??
+      (await this.#systematic()) ??
+      (await this.#sample()) ??
+      (await this.#crashes())
+    if (found === undefined) return this.#findings(undefined, this.#tally.trouble)
+    return this.#findings(await this.#failure(await this.#simplest(found)))
+  }
+
+  /** Orders of whole flows; the first twice, to see whether the same happens. */
+  async #serial(): Promise<Trouble | undefined> {
+    const orders = serialOrders(this.#flows.length, this.#options.symmetric ?? [], this.#random)
+    for (const order of orders) {
+      const run = await this.#oracle.run(order)
+      this.#learn(this.#frontier.learn(run))
+      if (run.trouble !== undefined) return run.trouble
+      if (run.violation !== undefined) {
+        const names = order.map((flow) => this.#flows[flow]).join(', ')
+        const message = `Not a race: the invariant fails without any concurrency, in the order ${names}: ${run.violation}`
+        return { kind: 'fails-serially', message }
+      }
+      if (order !== orders[0]) continue
+      const again = await this.#tally.run(inOrder(order), 'serial')
+      this.#learn(this.#frontier.learn(again))
+    }
+    return undefined
+  }
+
+  async #replay(): Promise<Fault | undefined> {
+    const { replay } = this.#options
+    if (replay === undefined) return undefined
+    const { choices, hash } = readToken(replay)
+    const follow = new Follow(choices.map((choice) => ({ choice })))
+    const run = await this.#tally.run(follow.decide, 'replay')
+    if (run.trouble === undefined) {
+      const fault = await this.#judge.fault(run)
+      if (hashOf(run) === hash && fault !== undefined) return fault
+    }
+    const message =
+      hashOf(run) === hash
+        ? 'The schedule of the replay token no longer fails; searched instead.'
+        : 'The code has changed since the replay token was made; searched instead.'
+    this.#tally.note({ kind: 'stale-token', message })
+    return undefined
+  }
+
+  async #burst(): Promise<Fault | undefined> {
+    for (let index = 0; index < BURST && !this.#tally.spent(); index++) {
+      const run = await this.#tally.run(atRandom(this.#random), 'random')
+      const found = await this.#look(this.#frontier.learn(run))
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  async #systematic(): Promise<Fault | undefined> {
+    const stop = (): boolean => this.#tally.spent(SYSTEMATIC) || this.#hopeless()
+    for await (const visit of systematic(this.#tally, this.#frontier, stop)) {
+      if (visit.divergence !== undefined) this.#contradicted(visit.divergence)
+      const found = await this.#look(visit)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  /** Random orders with a known chance of missing something, for what was not reached. */
+  async #sample(): Promise<Fault | undefined> {
+    if (this.#frontier.open === 0 || this.#hopeless()) return undefined
+    const flows = this.#flows.length
+    const steps = this.#tally.longest
+    let missed = 1
+    for (let index = 0; !this.#tally.spent(); index++) {
+      // Two of three for bugs that need two orderings, one for those that need three.
+      const depth = index % 3 === 2 ? 3 : 2
+      const run = await this.#tally.run(byPriority(this.#random, flows, steps, depth), 'random')
+      missed *= 1 - 1 / (flows * steps ** (depth - 1))
+      const found = await this.#look(this.#frontier.learn(run))
+      if (found !== undefined) return found
+    }
+    this.#missBound = { depth: 2, atMost: missed }
+    return undefined
+  }
+
+  /** In the serial runs first, then in the racing ones as far as the budget goes. */
+  async #crashes(): Promise<Fault | undefined> {
+    if (this.#options.crash !== true || this.#hopeless()) return undefined
+    const serial = this.#oracle.complete.map(({ run }) => run)
+    for (const run of [...serial, ...this.#runs.filter((one) => !isSerial(one))])
+      for (const { plan } of crashPoints(run)) {
+        if (this.#tally.spent()) {
+          this.#crashesLeft = true
+          return undefined
+        }
+        const crashed = await this.#tally.run(new Follow(plan).decide, 'search')
+        this.#crashPoints++
+        const found = await this.#judge.fault(crashed)
+        if (found !== undefined) return found
+      }
+    return undefined
+  }
+
+  /** Takes in what a run showed, and judges it. */
+  #look(learnt: Learnt): Promise<Fault | undefined> {
+    this.#learn(learnt)
+    return this.#judge.fault(learnt.trace.run)
+  }
+
+  #learn({ trace, known }: Learnt): void {
+    const contradiction = this.#consistency.learn(trace, this.#flows)
+    if (contradiction !== undefined) this.#contradicted(contradiction)
+    if (known === undefined) this.#runs.push(trace.run)
+    else if (this.#comparison.learn(trace.run, known.run))
+      this.#tally.note({ kind: 'nondeterminism', message: this.#comparison.said(this.#flows) })
+    this.#tally.classes = this.#frontier.classes
+    this.#tally.open = this.#frontier.open
+  }
+
+  #contradicted(message: string): void {
+    this.#deterministic = false
+    this.#tally.note({
+      kind: 'nondeterminism',
+      message: `The same schedule did not give the same steps: ${message}. Something depends on chance or time, so nothing is said about every order.`,
+    })
+  }
+
+  #hopeless(): boolean {
+    return this.#tally.troubled >= MOST_TROUBLED
+  }
+
+  /** The same failure with fewer preemptions, if there is one, and without needless turns. */
+  async #simplest(found: Fault): Promise<Fault> {
+    let best = found
+    const better = (run: Run): void => {
+      best = { ...best, run }
+    }
+    const limit = { runs: EXTRA }
+    const stop = (): boolean =>
+      limit.runs-- <= 0 || (this.#frontier.bound ?? Infinity) >= preemptionsOf(best.run)
+    const same = async (run: Run): Promise<boolean> =>
+      (await this.#judge.fault(run))?.key === found.key
+    if (found.kind !== 'crash')
+      for await (const { trace } of systematic(this.#tally, this.#frontier, stop, 'shrink'))
+        if (isSimpler(trace.run, best.run) && (await same(trace.run))) better(trace.run)
+    better(await shrink(this.#tally, this.#frontier.trace(best.run), same))
+    return (await this.#judge.fault(best.run)) ?? best
+  }
+
+  async #failure(fault: Fault): Promise<Failure> {
+    const { kind, message, run } = fault
+    const plan = run.steps.map(({ choice }) => ({ choice }))
+    let reproduced = 0
+    for (let replay = 0; replay < REPLAYS; replay++) {
+      const again = await this.#tally.run(new Follow(plan).decide, 'replay')
+      if ((await this.#judge.fault(again))?.key === fault.key) reproduced++
+    }
+    const serial = this.#oracle.complete
+    return { kind, message, run, serial, token: tokenOf(run), reproduced: [reproduced, REPLAYS] }
+  }
+
+  #findings(failure?: Failure, trouble?: Trouble): Findings {
+    const { schedules, overlapped, blockedEpisodes, deadlocks, milliseconds, notes } = this.#tally
+    const finished = failure === undefined && trouble === undefined && this.#frontier.open === 0
+    const exhaustive = finished && this.#deterministic && !this.#comparison.blind
+    const lengths = this.#flows.map((_, flow) =>
+      Math.max(0, ...this.#oracle.complete.map(({ run }) => stepsOf(run, flow))),
+    )
+    const coverage: Coverage = {
+      exhaustive,
+      schedules,
+      classes: this.#frontier.classes,
+      interleavings: interleavings(lengths),
+      overlapped,
+      blockedEpisodes,
+      deadlocks,
+      crashPoints: this.#crashPoints,
+      ...(this.#missBound === undefined ? {} : { missBound: this.#missBound }),
+      milliseconds,
+    }
+    const verdict = exhaustive && !this.#crashesLeft ? 'race-free' : 'bounded'
+    if (failure !== undefined) return { verdict: 'race', coverage, failure, notes }
+    if (trouble !== undefined) return { verdict: 'inconclusive', coverage, trouble, notes }
+    return { verdict, coverage, notes }
+  }
+}
+
+function stepsOf(run: Run, flow: number): number {
+  return run.steps.filter((step) => step.flow === flow).length
+}

@@ -1,0 +1,145 @@
+/**
+ * Judges runs by what serial runs give. A run is right if it ended as some serial order of its flows
+ * did: the same tables, the same answers. A flow that threw, and left nothing behind, may be missing
+ * from that order: to refuse is safe. A flow that crashed may be in it or missing, but not by halves.
+ */
+import type { FlowOutcome, Run } from '../core/model.ts'
+import type { Comparison } from './comparison.ts'
+import { permutations } from './linear.ts'
+import { inOrder } from './policy.ts'
+import type { Random } from './random.ts'
+import type { Tally } from './tally.ts'
+
+export interface SerialRun {
+  readonly order: readonly number[]
+  readonly run: Run
+}
+
+/** Why a run is wrong, or which flows of it were refused. */
+export type Judgement =
+  | { readonly right: true; readonly refused: readonly number[] }
+  | { readonly right: false; readonly what: 'tables' | 'answers' }
+  /** There are too many serial orders to say. */
+  | { readonly right: undefined }
+
+/** More flows than this have more orders than anybody waits for. */
+const MOST_FLOWS = 5
+
+export class SerialOracle {
+  readonly #tally: Tally
+  readonly #comparison: Comparison
+  readonly #runs = new Map<string, Promise<Run>>()
+  readonly #complete: SerialRun[] = []
+
+  constructor(tally: Tally, comparison: Comparison) {
+    this.#tally = tally
+    this.#comparison = comparison
+  }
+
+  /** Serial runs of all flows, as far as they were made. */
+  get complete(): readonly SerialRun[] {
+    return this.#complete
+  }
+
+  /** The run of some flows one after another, made when it is first asked for. */
+  run(order: readonly number[]): Promise<Run> {
+    const key = order.join()
+    const known = this.#runs.get(key)
+    if (known !== undefined) return known
+    const made = this.#make(order)
+    this.#runs.set(key, made)
+    return made
+  }
+
+  async #make(order: readonly number[]): Promise<Run> {
+    const run = await this.#tally.run(inOrder(order), 'serial')
+    if (order.length === this.#tally.runner.flows.length) this.#complete.push({ order, run })
+    return run
+  }
+
+  async judge(run: Run): Promise<Judgement> {
+    const flows = [...run.outcomes.keys()]
+    const mayBeMissing = flows.filter((flow) => run.outcomes[flow]?.kind !== 'returned')
+    let stateSeen = false
+    for (const missing of subsets(mayBeMissing)) {
+      const present = flows.filter((flow) => !missing.includes(flow))
+      if (present.length > MOST_FLOWS) return { right: undefined }
+      for (const order of this.#knownFirst(present)) {
+        const serial = await this.run(order)
+        if (serial.trouble !== undefined || !this.#comparison.sameState(run, serial)) continue
+        stateSeen = true
+        if (present.every((flow) => this.#answered(run, serial, flow)))
+          return { right: true, refused: missing.filter((flow) => threw(run.outcomes[flow])) }
+      }
+    }
+    return { right: false, what: stateSeen ? 'answers' : 'tables' }
+  }
+
+  /** A crashed flow gave no answer that could be wrong. */
+  #answered(run: Run, serial: Run, flow: number): boolean {
+    return run.outcomes[flow]?.kind === 'crashed' || this.#comparison.sameOutcome(run, serial, flow)
+  }
+
+  /** All orders, those that need no run first. */
+  #knownFirst(flows: readonly number[]): number[][] {
+    const orders = permutations(flows)
+    const known = (order: number[]): number => (this.#runs.has(order.join()) ? 0 : 1)
+    return orders.sort((one, other) => known(one) - known(other))
+  }
+}
+
+function threw(outcome: FlowOutcome | undefined): boolean {
+  return outcome?.kind === 'threw'
+}
+
+/** Small ones first: what needs the least excuse. */
+function subsets(items: readonly number[]): number[][] {
+  const all = items.reduce<number[][]>(
+    (found, item) => [...found, ...found.map((subset) => [...subset, item])],
+    [[]],
+  )
+  return all.sort((one, other) => one.length - other.length)
+}
+
+/** Orders that are run at once; the others when a result is not among these. */
+const MOST_ORDERS = 24
+
+/** The orders to begin with: all of a few, of like flows only one, some of many. */
+export function serialOrders(
+  flows: number,
+  symmetric: readonly (readonly number[])[],
+  random: Random,
+): number[][] {
+  const all = [...Array(flows).keys()]
+  const few =
+    flows > MOST_FLOWS ? [] : permutations(all).filter((order) => isFirst(order, symmetric))
+  if (few.length > 0 && few.length <= MOST_ORDERS) return few
+  const orders = new Map<string, number[]>()
+  for (const order of [all, all.toReversed()]) orders.set(order.join(), order)
+  while (orders.size < MOST_ORDERS) {
+    const order = random.shuffle(all)
+    orders.set(order.join(), order)
+  }
+  return [...orders.values()]
+}
+
+/** Of the orders that differ only in which of like flows is which, the one to run. */
+function isFirst(order: readonly number[], symmetric: readonly (readonly number[])[]): boolean {
+  return symmetric.every((group) => {
+    const places = group.map((flow) => order.indexOf(flow))
+    return places.every((place, index) => index === 0 || place > (places[index - 1] as number))
+  })
+}
+
+/** Whether no flow made a step between two steps of another. */
+export function isSerial(run: Run): boolean {
+  const ended = new Set<number>()
+  let current: number | undefined
+  for (const { flow } of run.steps) {
+    if (flow === current) continue
+    if (ended.has(flow)) return false
+    if (current !== undefined) ended.add(current)
+    current = flow
+  }
+  return true
+}
