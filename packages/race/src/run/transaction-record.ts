@@ -76,7 +76,9 @@ export function createTransactionRecord(standard: Isolation): TransactionRecord 
       const touches: Touch[] = [...excluded].map((object) => ({ object, mode: 'exclusive' }))
       if (how === 'commit') touches.push(...deferred)
       const end: Footprint = { opaque: spoiled, touches, isolation }
-      if (writes.size === 0 && locks.size === 0) return end
+      // Under SSI even the end of a reader decides who may commit.
+      const watched = isolation === 'serializable' && snapshot
+      if (writes.size === 0 && locks.size === 0 && !watched) return end
       const written = how === 'commit' ? [...writes] : []
       return { ...end, ends: { how, writes: written, locks: [...locks] } }
     },
