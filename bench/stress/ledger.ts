@@ -19,7 +19,7 @@ const phases = {
 } as const
 /** Of `--seconds`; the rest is for starting, for checking and for the controls. */
 const phaseShare = 0.12
-const fullSteps = 24
+const fullSteps = 60
 const shortSteps = 8
 /** A control ends when it was seen to fail, which takes it one round. */
 const controlAttempts = 5
