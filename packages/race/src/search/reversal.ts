@@ -33,7 +33,12 @@ export function reversals(trace: Trace, dependent: Dependent): Beginning[] {
     for (const index of later.direct) {
       const earlier = trace.events[index] as Event
       if (!isRace(earlier, later)) continue
-      found.push(reversal(trace, earlier, later, dependent))
+      found.push(reversal(trace, earlier, later, later.effects, dependent))
+      // One that waited and then ended its transaction may not have to wait where it comes now.
+      if (later.resumedBy !== undefined && later.step.footprint.ends !== undefined) {
+        const atOnce = [{ footprint: later.step.footprint, of: later.index }]
+        found.push(reversal(trace, earlier, later, atOnce, dependent))
+      }
     }
   }
   return found
@@ -46,7 +51,13 @@ function isRace(earlier: Event, later: Event): boolean {
   return earlier.step.flow !== later.step.flow || earlier.step.lane !== later.step.lane
 }
 
-function reversal(trace: Trace, earlier: Event, later: Event, dependent: Dependent): Beginning {
+function reversal(
+  trace: Trace,
+  earlier: Event,
+  later: Event,
+  effects: Event['effects'],
+  dependent: Dependent,
+): Beginning {
   const kept = trace.events.filter(
     ({ index, past }) => index !== earlier.index && !bit(past, earlier.index),
   )
@@ -59,7 +70,7 @@ function reversal(trace: Trace, earlier: Event, later: Event, dependent: Depende
     if (
       event.step.flow === later.step.flow ||
       event.index === later.enabledBy ||
-      effectsMeet(dependent, event.effects, later.effects, (of) => present.has(of))
+      effectsMeet(dependent, event.effects, effects, (of) => present.has(of))
     ) {
       direct.push(event.index)
       past |= event.past | (1n << BigInt(event.index))
