@@ -1,5 +1,6 @@
 /** Options in, report out: a runner on the database, the search over it. */
 import type { Progress, Report } from './core/model.ts'
+import { progressLine } from './report/progress.ts'
 import { createRunner } from './run/create-runner.ts'
 import type { DatabaseContext, Flow, FlowContext, InvariantContext } from './run/options.ts'
 import { search } from './search/search.ts'
@@ -47,10 +48,11 @@ export interface ExploreOptions {
     /** Steps of one run; default 500. */
     readonly steps?: number
   }
-  /** A token of an earlier report: that schedule first. */
+  /** A token of an earlier report: that schedule first; default `HOLDFAST_RACE_REPLAY` of the environment. */
   readonly replay?: string
   /** Seed of the random runs; default 1. */
   readonly rng?: number
+  /** Told after every run; by default a search of more than a second shows a line on stderr. */
   readonly onProgress?: (progress: Progress) => void
 }
 
@@ -85,18 +87,21 @@ export async function explore(options: ExploreOptions): Promise<Report> {
     recover,
     limits: options.budget?.steps === undefined ? undefined : { steps: options.budget.steps },
   })
+  const name = options.name ?? names.join(', ')
+  const replay = options.replay ?? process.env['HOLDFAST_RACE_REPLAY']
+  using line = progressLine(name)
   const findings = await search(runner, {
     budget: { schedules: options.budget?.schedules ?? 2_000, ms: options.budget?.ms ?? 20_000 },
     oracle: options.oracle !== false,
     symmetric: groupsOf(options.symmetric, names),
     crash: options.crash !== undefined && options.crash !== false,
     deadlocks: options.deadlocks ?? 'report',
-    ...(options.replay === undefined ? {} : { replay: options.replay }),
+    ...(replay === undefined || replay === '' ? {} : { replay }),
     ...(options.rng === undefined ? {} : { seed: options.rng }),
-    ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
+    onProgress: options.onProgress ?? line.update,
   })
   return {
-    name: options.name ?? names.join(', '),
+    name,
     flows: names,
     server: runner.server,
     ...findings,

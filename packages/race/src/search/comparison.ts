@@ -70,7 +70,10 @@ export class Comparison {
 function differentColumns(one: FinalTable, other: FinalTable | undefined): string[] {
   const values = (table: FinalTable | undefined, column: string): string => {
     const place = table?.columns.indexOf(column) ?? -1
-    return JSON.stringify((table?.rows ?? []).map((row) => row[place] ?? null).sort())
+    return (table?.rows ?? [])
+      .map((row) => JSON.stringify(row[place] ?? null))
+      .sort()
+      .join()
   }
   return one.columns.filter((column) => values(one, column) !== values(other, column))
 }

@@ -12,7 +12,7 @@ export class Explored {
 
   /** Adds the class of a run; the run that was of the same class, if there was one. */
   add(trace: Trace): Trace | undefined {
-    const known = this.#find([...trace.nodes]).find(
+    const known = this.containing([...trace.nodes]).find(
       (other) => other.nodes.size === trace.nodes.size,
     )
     if (known !== undefined) return known
@@ -27,10 +27,11 @@ export class Explored {
 
   /** Whether some run contains all of the nodes, and so begins with them. */
   covers(nodes: readonly number[]): boolean {
-    return this.#find(nodes).length > 0
+    return this.containing(nodes).length > 0
   }
 
-  #find(nodes: readonly number[]): Trace[] {
+  /** The runs that contain all of the nodes. */
+  containing(nodes: readonly number[]): Trace[] {
     let rarest: readonly number[] = [...this.#traces.keys()]
     for (const node of nodes) {
       const places = this.#where.get(node) ?? []

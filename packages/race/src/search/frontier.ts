@@ -4,8 +4,12 @@ import type { Run } from '../core/model.ts'
 import { Explored } from './explored.ts'
 import { linearize, permutations } from './linear.ts'
 import type { Planned } from './policy.ts'
+import { preemptionBound } from './preemption-bound.ts'
 import { type Beginning, nodesOf, otherVictims, reversals } from './reversal.ts'
 import { type Event, Nodes, type Trace, traceOf } from './trace.ts'
+
+/** Beyond three preemptions a bound says little, and costs much to show. */
+const MOST_BOUND = 4
 
 interface Candidate {
   readonly plan: readonly Planned[]
@@ -61,6 +65,13 @@ export class Frontier {
         this.#push(0, { plan: choices.map((choice) => ({ choice })), nodes: [nodes] })
     }
     return { trace, known }
+  }
+
+  /** Up to how many preemptions nothing was left out. */
+  preemptionBound(): number | undefined {
+    return this.#renamings.length > 0
+      ? undefined
+      : preemptionBound(this.#explored, Math.min(this.bound ?? MOST_BOUND, MOST_BOUND))
   }
 
   /** The partial order of a run, without learning from it. */

@@ -228,7 +228,7 @@ class Search {
     if (found.kind !== 'crash')
       for await (const { trace } of systematic(this.#tally, this.#frontier, stop, 'shrink'))
         if (isSimpler(trace.run, best.run) && (await same(trace.run))) better(trace.run)
-    better(await shrink(this.#tally, this.#frontier.trace(best.run), same))
+    better(await shrink(this.#tally, best.run, (run) => this.#frontier.trace(run), same))
     return (await this.#judge.fault(best.run)) ?? best
   }
 
@@ -251,6 +251,8 @@ class Search {
     const lengths = this.#flows.map((_, flow) =>
       Math.max(0, ...this.#oracle.complete.map(({ run }) => stepsOf(run, flow))),
     )
+    const bound =
+      failure === undefined && !exhaustive ? this.#frontier.preemptionBound() : undefined
     const coverage: Coverage = {
       exhaustive,
       schedules,
@@ -260,6 +262,7 @@ class Search {
       blockedEpisodes,
       deadlocks,
       crashPoints: this.#crashPoints,
+      ...(bound === undefined || !this.#deterministic ? {} : { preemptionBound: bound }),
       ...(this.#missBound === undefined ? {} : { missBound: this.#missBound }),
       milliseconds,
     }

@@ -1,11 +1,22 @@
 /** The search by reversal of races finds what every interleaving together finds, and in few runs. */
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type Dependent, dependent, dependentBy, rules } from '../../../src/core/footprint.ts'
-import type { Footprint, Runner, TouchMode } from '../../../src/core/model.ts'
-import { enumerate as everyClass } from '../../../src/search/systematic.ts'
+import type { Footprint, Run, Runner, TouchMode } from '../../../src/core/model.ts'
+import { Frontier } from '../../../src/search/frontier.ts'
+import { preemptionsOf } from '../../../src/search/linear.ts'
+import { enumerate as everyClass, systematic } from '../../../src/search/systematic.ts'
+import { Tally } from '../../../src/search/tally.ts'
 import { modelRunner } from './model-runner.ts'
-import { enumerate as everyInterleaving, flowOf, rows, type Script, scripts } from './scripts.ts'
+import {
+  digestsOf,
+  everyInterleaving,
+  flowOf,
+  rows,
+  type Script,
+  scripts,
+  shortScripts,
+} from './scripts.ts'
 
 async function exhaust(
   runner: Runner,
@@ -25,15 +36,18 @@ function runnerOf(all: readonly Script[], tableLevel: boolean, closer: boolean):
   return modelRunner(flows, { rows, tableLevel, deadlock: closer ? 'closer' : 'choice' })
 }
 
-const cases = Number(process.env['RACE_CASES'] ?? 300)
+const cases = Number(process.env['RACE_CASES'] ?? 200)
 
 /** Whether the search finds every result that every interleaving together finds. */
-function agrees(relation: Dependent): fc.IAsyncProperty<[readonly Script[], boolean, boolean]> {
-  return fc.asyncProperty(scripts, fc.boolean(), fc.boolean(), async (all, tableLevel, closer) => {
+function agrees(
+  relation: Dependent,
+  of = scripts,
+): fc.IAsyncProperty<[readonly Script[], boolean, boolean]> {
+  return fc.asyncProperty(of, fc.boolean(), fc.boolean(), async (all, tableLevel, closer) => {
     const every = await everyInterleaving(runnerOf(all, tableLevel, closer), 3_000)
     fc.pre(every !== undefined)
     const found = await exhaust(runnerOf(all, tableLevel, closer), relation)
-    expect([...found.digests].sort()).toEqual([...(every?.digests ?? [])].sort())
+    expect([...found.digests].sort()).toEqual(digestsOf(every ?? []))
   })
 }
 
@@ -83,8 +97,53 @@ describe('random scripts', () => {
     'something is missed by a relation that forgets %s',
     { timeout: 120_000 },
     async (_, relation) => {
-      const outcome = await fc.check(agrees(relation), { numRuns: 3_000, endOnFailure: true })
+      const outcome = await fc.check(agrees(relation, shortScripts), {
+        numRuns: 3_000,
+        endOnFailure: true,
+        seed: 2,
+      })
       expect(outcome.failed).toBe(true)
     },
   )
+})
+
+describe('a search that was cut short', () => {
+  const flow = flowOf({
+    isolation: 'read committed',
+    lines: [
+      { statement: { op: 'read', row: 't#k=0' } },
+      { statement: { op: 'set', row: 't#k=0', to: 1 }, carry: true },
+    ],
+    end: 'commit',
+  })
+  const runner = modelRunner({ a: flow, b: flow, c: flow }, { rows })
+  let every: readonly Run[] = []
+  beforeAll(async () => {
+    every = (await everyInterleaving(runner, 20_000)) ?? []
+  })
+
+  test.each([
+    [10, undefined],
+    [20, undefined],
+    [40, 0],
+    [60, 0],
+    [80, 0],
+    [95, 2],
+  ])('after %i runs of 96 it claims the bound %s, which holds', async (most, claimed) => {
+    const frontier = new Frontier(dependent)
+    const found: Run[] = []
+    const tally = new Tally(runner, { schedules: most, ms: 60_000 })
+    for await (const { trace } of systematic(tally, frontier, () => tally.spent()))
+      found.push(trace.run)
+    const bound = frontier.preemptionBound()
+    expect(bound).toBe(claimed)
+    const within = every.filter((run) => preemptionsOf(run) <= (bound ?? -1))
+    const classes = (runs: readonly Run[]): Set<string> =>
+      new Set(runs.map((run) => [...frontier.trace(run).nodes].sort().join()))
+    expect([...classes(within)].filter((one) => !classes(found).has(one))).toEqual([])
+    if (bound === undefined) return
+    // The control: one preemption more would have been claimed too much, or had no runs left to claim.
+    const beyond = every.filter((run) => preemptionsOf(run) <= bound + 1)
+    expect([...classes(beyond)].filter((one) => !classes(found).has(one))).not.toEqual([])
+  })
 })

@@ -1,6 +1,6 @@
 /** Flows of the model that the tests share, and flows made at random. */
 import fc from 'fast-check'
-import type { Runner } from '../../../src/core/model.ts'
+import type { Pending, Run, Runner } from '../../../src/core/model.ts'
 import type { Isolation, Statement } from './model-database.ts'
 import type { ModelFlow } from './model-runner.ts'
 
@@ -78,7 +78,7 @@ function script(most: number): fc.Arbitrary<Script> {
       'repeatable read' as const,
       'autocommit' as const,
     ),
-    lines: fc.array(line, { minLength: 1, maxLength: most, size: 'max' }),
+    lines: fc.array(line, { minLength: most === 1 ? 1 : 2, maxLength: most }),
     end: fc.constantFrom(...Array<'commit'>(5).fill('commit'), 'rollback' as const),
   })
 }
@@ -90,27 +90,30 @@ export const scripts: fc.Arbitrary<readonly Script[]> = fc.oneof(
   fc.tuple(script(2), script(2), script(1)),
 )
 
+/** Two short ones, for faults that show in many of them. */
+export const shortScripts: fc.Arbitrary<readonly Script[]> = fc.tuple(script(2), script(2))
+
 export const rows: Readonly<Record<string, number>> = { 't#k=0': 1, 't#k=1': 2, 'u#k=0': 5 }
 
-/** Every interleaving, each run: the digests and how many there were. */
-export async function enumerate(
-  runner: Runner,
-  most: number,
-): Promise<{ digests: Set<string>; runs: number } | undefined> {
-  const digests = new Set<string>()
+/** Every interleaving, each run; undefined if there are more than `most`. */
+export async function everyInterleaving(runner: Runner, most: number): Promise<Run[] | undefined> {
+  const runs: Run[] = []
   const stack: number[][] = [[]]
-  let runs = 0
-  for (let prefix = stack.pop(); prefix !== undefined; prefix = stack.pop()) {
-    if (++runs > most) return undefined
-    const path = prefix
+  for (let path = stack.pop(); path !== undefined; path = stack.pop()) {
+    if (runs.length === most) return undefined
+    const taken = path
     const run = await runner.run((decision, steps) => {
-      const place = path[steps.length] ?? 0
-      return (decision.enabled[place] ?? decision.enabled[0])?.choice as never
+      const pending = decision.enabled[taken[steps.length] ?? 0] as Pending
+      return pending.choice
     })
-    digests.add(run.digest)
-    for (let index = path.length; index < run.decisions.length; index++)
+    runs.push(run)
+    for (let index = taken.length; index < run.decisions.length; index++)
       for (let other = 1; other < (run.decisions[index]?.enabled.length ?? 0); other++)
-        stack.push([...path, ...Array(index - path.length).fill(0), other])
+        stack.push([...taken, ...Array<number>(index - taken.length).fill(0), other])
   }
-  return { digests, runs }
+  return runs
+}
+
+export function digestsOf(runs: readonly Run[]): string[] {
+  return [...new Set(runs.map(({ digest }) => digest))].sort()
 }
