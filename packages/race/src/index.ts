@@ -1,6 +1,18 @@
 /** Finds races in code that uses PostgreSQL, on a real server, in every order that can differ. */
+export { assertRaceFree, type RaceFreeOptions } from './assert-race-free.ts'
 export type * from './core/model.ts'
 export { type ExploreOptions, explore } from './explore.ts'
+export { type RaceMatchers, raceMatchers } from './matchers.ts'
+export {
+  type AnomalyName,
+  explainRace,
+  type Fix,
+  type RaceExplanation,
+} from './report/explain-race.ts'
+export { mermaidReport } from './report/mermaid.ts'
+export { htmlReport } from './report/page/html-report.ts'
+export { type ProgressLine, type ProgressStream, progressLine } from './report/progress.ts'
+export { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
 export type {
   DatabaseContext,
   Flow,

@@ -8,6 +8,9 @@ export interface SqlToken {
   readonly kind: 'word' | 'name' | 'string' | 'number' | 'parameter' | 'sign'
   /** Of a word in lower case, of a quoted name without its quotes, else as written. */
   readonly text: string
+  /** Where it stands in the text that was read. */
+  readonly start: number
+  readonly end: number
 }
 
 export interface SqlStatement {
@@ -59,9 +62,9 @@ function cut(sql: string): SqlStatement[] {
       start = at
       continue
     }
-    const [token, end] = next(sql, at)
+    const token = next(sql, at)
     tokens.push(token)
-    at = end
+    at = token.end
   }
   close()
   return statements
@@ -84,30 +87,33 @@ function commentEnd(sql: string, at: number): number {
   return sql.length
 }
 
-function next(sql: string, at: number): readonly [SqlToken, number] {
-  const tag = match(dollarTag, sql, at)
+function next(sql: string, start: number): SqlToken {
+  const token = (kind: SqlToken['kind'], text: string, end = start + text.length): SqlToken => ({
+    kind,
+    text,
+    start,
+    end,
+  })
+  const tag = match(dollarTag, sql, start)
   if (tag !== undefined) {
-    const end = sql.indexOf(tag, at + tag.length)
-    const close = end === -1 ? sql.length : end + tag.length
-    return [{ kind: 'string', text: sql.slice(at, close) }, close]
+    const close = sql.indexOf(tag, start + tag.length)
+    const end = close === -1 ? sql.length : close + tag.length
+    return token('string', sql.slice(start, end))
   }
-  const name = match(quotedName, sql, at)
+  const name = match(quotedName, sql, start)
   if (name !== undefined) {
     const text = name.slice(name.indexOf('"') + 1, name.endsWith('"') ? -1 : undefined)
-    return [{ kind: 'name', text: text.replaceAll('""', '"') }, at + name.length]
+    return token('name', text.replaceAll('""', '"'), start + name.length)
   }
-  const string = match(escapeString, sql, at) ?? match(plainString, sql, at)
-  if (string !== undefined) return [{ kind: 'string', text: string }, at + string.length]
-  const place = match(parameter, sql, at)
-  if (place !== undefined) return [{ kind: 'parameter', text: place }, at + place.length]
-  const digits = match(number, sql, at)
-  if (digits !== undefined) return [{ kind: 'number', text: digits }, at + digits.length]
-  const letters = match(word, sql, at)
-  if (letters !== undefined) {
-    return [{ kind: 'word', text: letters.toLowerCase() }, at + letters.length]
-  }
-  const sign = String.fromCodePoint(sql.codePointAt(at) ?? 0)
-  return [{ kind: 'sign', text: sign }, at + sign.length]
+  const string = match(escapeString, sql, start) ?? match(plainString, sql, start)
+  if (string !== undefined) return token('string', string)
+  const place = match(parameter, sql, start)
+  if (place !== undefined) return token('parameter', place)
+  const digits = match(number, sql, start)
+  if (digits !== undefined) return token('number', digits)
+  const letters = match(word, sql, start)
+  if (letters !== undefined) return token('word', letters.toLowerCase(), start + letters.length)
+  return token('sign', String.fromCodePoint(sql.codePointAt(start) ?? 0))
 }
 
 function match(pattern: RegExp, sql: string, at: number): string | undefined {

@@ -43,22 +43,28 @@ export interface Anomaly {
 
 export function recogniseAnomaly(history: History, failure: Failure): Anomaly {
   return (
-    cutShort(history) ??
+    cutShort(history, failure) ??
     deadlock(history, failure) ??
     unhandledError(history, failure) ??
     staleness(history) ?? { name: 'unknown' }
   )
 }
 
-function cutShort({ moments }: History): Anomaly | undefined {
+function cutShort({ moments }: History, { serial }: Failure): Anomaly | undefined {
   const hit = moments.find(({ kind }) => kind === 'crash' || kind === 'lost-answer')
   if (hit === undefined) return undefined
-  if (hit.kind === 'lost-answer') return { name: 'lost answer', hit }
-  const before = moments.filter(
-    ({ step }) => step.flow === hit.step.flow && step.index < hit.step.index,
-  )
-  const commit = before.findLast(({ step }) => (step.footprint.ends?.writes.length ?? 0) > 0)
+  const { flow, index } = hit.step
+  const done = moments.filter(({ step }) => step.flow === flow && step.index <= index)
+  if (hit.kind === 'lost-answer' && !hasMore(serial, flow, done.length)) {
+    return { name: 'lost answer', hit }
+  }
+  const commit = done.findLast(({ step }) => (step.footprint.ends?.writes.length ?? 0) > 0)
   return { name: 'lost after crash', hit, ...(commit === undefined ? {} : { commit }) }
+}
+
+/** Whether the flow has more steps when nobody cuts it. */
+function hasMore(serial: Failure['serial'], flow: number, done: number): boolean {
+  return serial.some(({ run }) => run.steps.filter((step) => step.flow === flow).length > done)
 }
 
 function deadlock({ moments }: History, failure: Failure): Anomaly | undefined {
@@ -191,11 +197,13 @@ function readSkew(
   return back.find(({ kind, read: later }) => kind === 'seen' && later !== read)?.read
 }
 
-function writtenRelation(write: Moment): string | undefined {
-  const touched = write.step.footprint.touches.find(({ mode }) =>
-    ['lock', 'insert', 'append'].includes(mode),
-  )
-  return touched === undefined ? undefined : relationOf(touched.object)
+/** The relation that a step wrote: the one it names, else the first that it could have written. */
+function writtenRelation({ step, statement }: Moment): string | undefined {
+  const relations = step.footprint.touches
+    .filter(({ mode }) => ['lock', 'insert', 'append'].includes(mode))
+    .map(({ object }) => relationOf(object))
+  const named = statement.table?.split('.').at(-1)
+  return relations.find((relation) => relation.split('.').at(-1) === named) ?? relations[0]
 }
 
 function anomalyOf(history: History, found: Ranked): Anomaly {

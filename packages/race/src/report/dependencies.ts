@@ -51,6 +51,7 @@ function dependenciesOn({ moments }: History, { moment: commit, writes }: Commit
       moment.step.footprint.touches.flatMap(({ object, mode }): Dependency[] => {
         // `*` stands for the snapshot of a whole transaction; its reads are there one by one.
         if (object === '*' || !writes.some((one) => overlap(one, object))) return []
+        if (!moment.statement.looks) return []
         const me = moment.step.flow
         if (mode === 'read' || mode === 'lock' || mode === 'attempt') {
           return visible(moment, mode, commit.step.index)

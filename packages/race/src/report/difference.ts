@@ -53,6 +53,8 @@ export function differenceOf(failure: Failure, flows: readonly string[]): Differ
 }
 
 function tableDifferences(run: Run, other: Run, serial: Failure['serial']): TableDifference[] {
+  const schemas = new Set(run.tables.map(({ name }) => name.slice(0, name.indexOf('.'))))
+  const schema = schemas.size === 1 ? [...schemas].join('') : 'public'
   return run.tables.flatMap((table): TableDifference[] => {
     const rowsOf = ({ tables }: Run): readonly Row[] =>
       tables.find(({ name }) => name === table.name)?.rows ?? []
@@ -75,7 +77,9 @@ function tableDifferences(run: Run, other: Run, serial: Failure['serial']): Tabl
     })
     return [
       {
-        name: table.name.replace(/^public\./, ''),
+        name: table.name.startsWith(`${schema}.`)
+          ? table.name.slice(schema.length + 1)
+          : table.name,
         columns: table.columns,
         found: table.rows.length,
         serial: [...new Set(serial.map((one) => rowsOf(one.run).length))].toSorted((a, b) => a - b),

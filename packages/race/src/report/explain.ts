@@ -33,10 +33,10 @@ const titles: Readonly<Record<AnomalyName, string>> = {
   'stale check': 'stale check: what was checked had changed by the time of the write',
   'read skew': 'read skew: two reads saw two different moments',
   deadlock: 'deadlock: locks taken in different orders',
-  'unhandled serialization failure': 'a serialization failure that nobody retries',
-  'unhandled duplicate': 'a duplicate that the constraint caught and the code did not',
-  'lost after crash': 'lost after a crash: half of the work stays',
-  'lost answer': 'a lost answer: committed, and the caller does not know',
+  'unhandled serialization failure': 'unhandled serialization failure: nobody retries it',
+  'unhandled duplicate': 'unhandled duplicate: the constraint caught it, the code did not',
+  'lost after crash': 'lost after crash: half of the work stays',
+  'lost answer': 'lost answer: committed, and the caller does not know',
   unknown: 'a result that no serial order gives',
 }
 

@@ -1,5 +1,5 @@
 import type { Anomaly } from './anomaly.ts'
-import type { History, Moment } from './history.ts'
+import { type History, type Moment, nameOf } from './history.ts'
 import type { Equality } from './statement.ts'
 import { keyOf, list, ref, subjectName, tableOf, variable } from './words.ts'
 
@@ -186,13 +186,13 @@ function rowLockFix(
 }
 
 /** `event_id` → `events`, if there is such a table. */
-function parentOf({ run, moments }: History, { column }: Equality): string | undefined {
+function parentOf({ run, moments, schema }: History, { column }: Equality): string | undefined {
   const [, stem] = /^(\w+?)_?id$/i.exec(column) ?? []
   if (stem === undefined) return undefined
   const forms = [stem, `${stem}s`, `${stem}es`, stem.replace(/y$/i, 'ies')]
   const wanted = new Set(forms.map((form) => form.toLowerCase()))
   const known = [
-    ...run.tables.map(({ name }) => name.replace(/^public\./, '')),
+    ...run.tables.map(({ name }) => nameOf(name, { schema })),
     ...moments.flatMap(({ statement }) => statement.tables),
   ]
   return known.find((name) => wanted.has(name.toLowerCase()))

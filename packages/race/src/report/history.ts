@@ -51,6 +51,8 @@ export interface History {
   readonly flows: readonly string[]
   readonly moments: readonly Moment[]
   readonly transactions: readonly Transaction[]
+  /** The schema that is not mentioned when tables are named. */
+  readonly schema: string
 }
 
 export function readHistory(run: Run, flows: readonly string[]): History {
@@ -68,7 +70,7 @@ export function readHistory(run: Run, flows: readonly string[]): History {
       transaction,
     }
   })
-  return { run, flows, moments, transactions }
+  return { run, flows, moments, transactions, schema: onlySchema(run) }
 }
 
 /** `public.seats#id=1` → `public.seats` */
@@ -76,12 +78,21 @@ export function relationOf(object: string): string {
   return object.split('#')[0] as string
 }
 
-/** As people call it: without the schema everybody has, and `seats id=1` for a row. */
-export function nameOf(object: string): string {
-  return object
-    .replace(/^public\./, '')
-    .replace(/ ?#/, ' ')
-    .trim()
+/** As people call it: without the schema if there is only one, and `seats id=1` for a row. */
+export function nameOf(object: string, { schema }: Pick<History, 'schema'>): string {
+  const own = object.startsWith(`${schema}.`) ? object.slice(schema.length + 1) : object
+  return own.replace(/ ?#/, ' ').trim()
+}
+
+/** The schema of everything that was touched, or `public` if there are several. */
+function onlySchema({ steps }: Run): string {
+  const objects = steps.flatMap(({ footprint: { touches, ends } }) => [
+    ...touches.map(({ object }) => object),
+    ...(ends?.writes ?? []),
+  ])
+  const relations = objects.map(relationOf).filter((relation) => relation.includes('.'))
+  const schemas = new Set(relations.map((relation) => relation.slice(0, relation.indexOf('.'))))
+  return schemas.size === 1 ? ([...schemas][0] as string) : 'public'
 }
 
 function contains({ flow, lane, first, last }: Transaction, step: Step): boolean {

@@ -10,10 +10,10 @@ export interface ProgressStream {
 }
 
 /** Tells how far a search is. */
-export interface ProgressLine {
+export interface ProgressLine extends Disposable {
   /** To be called after every run, as often as there are runs. */
   update(progress: Progress): void
-  /** Takes the line away, so that what comes next stands alone. */
+  /** Takes the line away, so that what comes next stands alone; disposing does the same. */
   end(): void
 }
 
@@ -36,6 +36,10 @@ export function progressLine(name: string, stream: ProgressStream = process.stde
   const everyMs = terminal ? terminalEveryMs : otherEveryMs
   let toldAt = terminal ? silentMs - terminalEveryMs : 0
   let shown = false
+  const end = (): void => {
+    if (shown && terminal) stream.write('\r\u001b[K')
+    shown = false
+  }
   return {
     update(progress) {
       if (progress.milliseconds - toldAt < everyMs) return
@@ -47,10 +51,8 @@ export function progressLine(name: string, stream: ProgressStream = process.stde
         terminal ? `\r${text.slice(0, (stream.columns ?? 80) - 1)}\u001b[K` : `${text}\n`,
       )
     },
-    end() {
-      if (shown && terminal) stream.write('\r\u001b[K')
-      shown = false
-    },
+    end,
+    [Symbol.dispose]: end,
   }
 }
 

@@ -116,7 +116,7 @@ const keywords = new Set(
 
 function shownToken(token: Token, { parameters }: Statement): string {
   if (token.kind === 'parameter') return valueOf(token, parameters) ?? token.text
-  if (token.kind === 'quoted' && !/^[a-z_][a-z0-9_$]*$/i.test(token.text)) {
+  if (token.kind === 'name' && !/^[a-z_][a-z0-9_$]*$/i.test(token.text)) {
     return `"${token.text.replaceAll('"', '""')}"`
   }
   if (token.kind === 'word' && keywords.has(token.upper)) return token.upper
@@ -128,7 +128,7 @@ function withoutPrefixes(tokens: readonly Token[], { tables }: Statement): Token
   const kept: Token[] = []
   for (let at = 0; at < tokens.length; at += 1) {
     const token = tokens[at] as Token
-    const name = token.kind === 'word' || token.kind === 'quoted' ? token.text : undefined
+    const name = token.kind === 'word' || token.kind === 'name' ? token.text : undefined
     const prefixes = tokens[at + 1]?.text === '.' && tokens[at - 1]?.text !== '.'
     const only = tables.length === 1 && name === tables[0]?.split('.').at(-1)
     if (prefixes && (name === 'public' || only)) {

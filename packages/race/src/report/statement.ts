@@ -30,6 +30,8 @@ export interface Statement {
   readonly locking: string | undefined
   readonly skipsLocked: boolean
   readonly limited: boolean
+  /** Whether it looks at rows: every statement but an INSERT of given values. */
+  readonly looks: boolean
   readonly clauses: readonly Clause[]
   readonly parameters: readonly (string | null)[]
 }
@@ -69,6 +71,7 @@ function describe(tokens: readonly Token[], parameters: readonly (string | null)
     locking,
     skipsLocked: locking?.endsWith('SKIP LOCKED') ?? false,
     limited: tokens.some(({ upper }) => upper === 'LIMIT' || upper === 'FETCH'),
+    looks: main?.name !== 'INSERT' || tokens.some(({ upper }) => upper === 'SELECT'),
     clauses,
     parameters,
   }
@@ -148,7 +151,7 @@ function chainAt(
   let end = at
   for (;;) {
     const part = tokens[end]
-    if (part === undefined || (part.kind !== 'word' && part.kind !== 'quoted')) break
+    if (part === undefined || (part.kind !== 'word' && part.kind !== 'name')) break
     if (part.kind === 'word' && starters.has(part.upper)) break
     parts.push(part.text)
     end += 1
@@ -186,7 +189,7 @@ function equalities(tokens: readonly Token[], parameters: readonly (string | nul
     const column = tokens[at - 1]
     const value = tokens[at + 1]
     if (token.text !== '=' || column === undefined || value === undefined) return []
-    if (column.kind !== 'word' && column.kind !== 'quoted') return []
+    if (column.kind !== 'word' && column.kind !== 'name') return []
     const shown = valueOf(value, parameters)
     // `qty = 5 - 1` is not the value 5.
     const after = tokens[at + 2]?.text ?? ''
@@ -201,7 +204,7 @@ function insertedValues(
   parameters: readonly (string | null)[],
 ): Equality[] {
   const columns = insert
-    .filter(({ depth, kind }) => depth === 1 && (kind === 'word' || kind === 'quoted'))
+    .filter(({ depth, kind }) => depth === 1 && (kind === 'word' || kind === 'name'))
     .map(({ text }) => text)
   const first = values.slice(1)
   const end = first.findIndex(({ text, depth }) => text === ')' && depth === 0)

@@ -73,7 +73,8 @@ export function isWaiting({ step }: Moment): boolean {
   return step.waitedFor.length > 0
 }
 
-function noteOf(moment: Moment, { flows, moments }: History): string | undefined {
+function noteOf(moment: Moment, history: History): string | undefined {
+  const { flows, moments } = history
   const { step, kind } = moment
   if (kind === 'crash') return 'dies here: the statement never reaches the server'
   if (kind === 'lost-answer') return 'the server did it; the answer is lost'
@@ -85,7 +86,7 @@ function noteOf(moment: Moment, { flows, moments }: History): string | undefined
   }
   const { ends } = step.footprint
   if (ends === undefined || ends.how === 'rollback') return undefined
-  const visible = [...new Set(ends.writes.map(nameOf))]
+  const visible = [...new Set(ends.writes.map((object) => nameOf(object, history)))]
   // After the last step nobody is left to see it.
   return visible.length === 0 || step.index === moments.length - 1
     ? undefined

@@ -22,7 +22,9 @@ export function whyOf(anomaly: Anomaly, history: History): string {
   if (write === undefined) {
     return `${ref(read)} read ${subjectOf(read)}${seen(read)}. ${ref(commit)} changed it afterwards, and ${read.who} went on with what it had read.`
   }
-  return [stale(anomaly, read, commit, write), lockSentence(anomaly)].filter(Boolean).join(' ')
+  return [stale(anomaly, read, commit, write), lockSentence(anomaly, history)]
+    .filter((part) => part !== '')
+    .join(' ')
 }
 
 function stale(anomaly: Anomaly, read: Moment, commit: Moment, write: Moment): string {
@@ -65,7 +67,7 @@ function seen(read: Moment): string {
   return saw === undefined ? '' : ` (→ ${saw})`
 }
 
-function lockSentence({ lockFault, read }: Anomaly): string {
+function lockSentence({ lockFault, read }: Anomaly, history: History): string {
   if (lockFault === undefined || read === undefined) return ''
   const { kind, lock, otherLock } = lockFault
   const held = `${ref(lock)}`
@@ -79,14 +81,14 @@ function lockSentence({ lockFault, read }: Anomaly): string {
     return `${held} takes a lock, the other side takes none, and a lock that only one side takes keeps nobody out.`
   }
   if (kind === 'different' && otherLock !== undefined) {
-    return `Both lock, but not the same: ${held} locks ${lockedNames(lock)}, ${ref(otherLock)} locks ${lockedNames(otherLock)}.`
+    return `Both lock, but not the same: ${held} locks ${lockedNames(lock, history)}, ${ref(otherLock)} locks ${lockedNames(otherLock, history)}.`
   }
   return `${held} did wait for the lock, but the read (${read.number}) used a snapshot from before the wait.`
 }
 
-function lockedNames({ step }: Moment): string {
+function lockedNames({ step }: Moment, history: History): string {
   const locked = step.footprint.touches.filter(({ mode }) => mode !== 'read')
-  return list(locked.map(({ object }) => nameOf(object)))
+  return list(locked.map(({ object }) => nameOf(object, history)))
 }
 
 function deadlock({ circle = [], hit }: Anomaly, history: History): string {
@@ -140,7 +142,9 @@ function cutShort({ name, hit, commit }: Anomaly, { moments }: History): string 
     const wrote = moments.findLast(
       ({ kind, transaction }) => kind === 'write' && transaction === commit.transaction,
     )
-    return `${hit.who} died before its ${what} (${hit.number}). What it had committed at (${commit.number})${wrote === undefined ? '' : `, in ${tableOf(wrote)},`} stays, and what should have followed never happens.`
+    const when =
+      hit.kind === 'lost-answer' ? `after (${hit.number})` : `before its ${what} (${hit.number})`
+    return `${hit.who} died ${when}. What it had committed at (${commit.number})${wrote === undefined ? '' : `, in ${tableOf(wrote)},`} stays, and what should have followed never happens.`
   }
   return `${hit.who} died before its ${what} (${hit.number}), with nothing committed in the database; what is wrong was done outside of it, or by those who came after.`
 }

@@ -1,6 +1,6 @@
 /** How sentences of a report name steps, tables and keys. */
 import type { Moment } from './history.ts'
-import { nameOf, relationOf } from './history.ts'
+import { relationOf } from './history.ts'
 import type { Equality } from './statement.ts'
 
 /** `alice's SELECT (2)` */
@@ -23,8 +23,12 @@ export function subjectOf(moment: Moment): string {
 export function tableOf({ statement, step }: Moment): string {
   const touched = step.footprint.touches.find(({ object }) => !object.startsWith('advisory'))
   return (
-    statement.table ?? (touched === undefined ? 'the data' : nameOf(relationOf(touched.object)))
+    statement.table ?? (touched === undefined ? 'the data' : bareName(relationOf(touched.object)))
   )
+}
+
+function bareName(relation: string): string {
+  return relation.slice(relation.indexOf('.') + 1)
 }
 
 const states = /^(?:status|state|deleted|active|kind|type|is_|has_)/i

@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { runDemo } from './run-demo.ts'
+
+const usage = `Usage: npx @holdfast/race demo --url <database> [flags]
+
+Shows a race: two uploads at 99 of 100, each of which counts, checks and inserts. Then shows that
+the fix is free of it. Works in a schema of its own, which it drops at the end.
+
+  --url <url>   The database, directly and not through a pooler; else DATABASE_URL,
+                which other users of the machine cannot see
+  --out <file>  Where the page with the picture is written; default a temporary file
+  --open        Open the page
+  --help        Print this
+  --version     Print the version
+
+Exit codes: 0 the race was found and the fix is free of it, 1 something else came out or the
+database could not be used, 2 the command line was not understood.
+`
+
+const done = 0
+const failed = 1
+const misused = 2
+
+/** Where a command reads and writes. */
+export interface Surroundings {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  out(text: string): unknown
+  err(text: string): unknown
+}
+
+/** Runs one command line and gives the exit code. Never throws. */
+export async function runCommandLine(
+  args: readonly string[],
+  around: Surroundings,
+): Promise<number> {
+  const { environment, out, err } = around
+  let flags: ReturnType<typeof readFlags>
+  try {
+    flags = readFlags(args)
+  } catch (error) {
+    err(
+      `${error instanceof Error ? error.message.split(/\.\s|\n/)[0] : String(error)}.\n\n${usage}`,
+    )
+    return misused
+  }
+  const { values, positionals } = flags
+  if (values.help === true) return say(out, usage)
+  if (values.version === true) return say(out, `${ownVersion()}\n`)
+  const [command, ...rest] = positionals
+  if (command !== 'demo' || rest.length > 0) {
+    err(
+      `${command === undefined ? 'A command is needed' : 'The only command is demo'}.\n\n${usage}`,
+    )
+    return misused
+  }
+  const url = values.url ?? environment['DATABASE_URL']
+  if (url === undefined || url === '') {
+    err(`demo needs a database: pass --url or set DATABASE_URL.\n\n${usage}`)
+    return misused
+  }
+  try {
+    return (await runDemo({ url, out: values.out, open: values.open, print: out })) ? done : failed
+  } catch (error) {
+    err(`holdfast-race demo: ${reasonOf(error)}\n`)
+    return failed
+  }
+}
+
+function readFlags(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    options: {
+      url: { type: 'string' },
+      out: { type: 'string' },
+      open: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+      version: { type: 'boolean' },
+    },
+    allowPositionals: true,
+  })
+}
+
+const nextSteps: Readonly<Record<string, string>> = {
+  '28P01': 'Check user and password of the database URL.',
+  '3D000': 'Create the database, or correct its name in the database URL.',
+  '42501': 'The role must be allowed to create a schema in this database.',
+  ECONNREFUSED: 'Check host and port of the database URL, and that the server is running.',
+  ENOTFOUND: 'Check the host of the database URL.',
+  ERR_INVALID_URL: 'Write the database URL as postgres://user:password@host:5432/database.',
+}
+
+/** Never the address of the database, which may hold a password. */
+function reasonOf(error: unknown): string {
+  const {
+    code = '',
+    message = '',
+    errors,
+  } = (error ?? {}) as {
+    readonly code?: string
+    readonly message?: string
+    readonly errors?: readonly unknown[]
+  }
+  // A refused connection to a name with several addresses has its reasons one level down.
+  if (message === '' && errors !== undefined && errors.length > 0) return reasonOf(errors[0])
+  return [message || String(error), nextSteps[code]].filter((part) => part !== undefined).join('\n')
+}
+
+function say(out: Surroundings['out'], text: string): number {
+  out(text)
+  return done
+}
+
+function ownVersion(): string {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(manifest) as { readonly version: string }).version
+}

@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import pg from 'pg'
+import type { Report } from '../core/model.ts'
+import { type ExploreOptions, explore } from '../explore.ts'
+import { htmlReport } from '../report/page/html-report.ts'
+import { formatReport } from '../report/terminal/format-report.ts'
+import { openFile } from './open-file.ts'
+import { quotaRace, tables } from './quota.ts'
+
+export interface DemoOptions {
+  readonly url: string
+  /** Where the page is written; default a file among the temporary ones. */
+  readonly out?: string | undefined
+  /** Open the page when it is there. */
+  readonly open?: boolean | undefined
+  print(text: string): unknown
+}
+
+/**
+ * Finds the quota race in a schema of its own, shows it, shows that the fix is free of it, and drops
+ * the schema. Resolves to whether both came out as they should.
+ */
+export async function runDemo(options: DemoOptions): Promise<boolean> {
+  const { print } = options
+  await using place = await makeSchema(options.url)
+  print(
+    `Two uploads of one user, who has 99 of 100. Everything happens in the schema ${place.schema}, which is dropped at the end.\n\n`,
+  )
+  print('1. As it is mostly written: count, check, insert, in one transaction.\n\n')
+  const race = await told(quotaRace(place.url, place.schema, false), print)
+  print('\n2. The same, with the row of the user locked before the count.\n\n')
+  const fixed = await told(quotaRace(place.url, place.schema, true), print)
+  const page = resolve(options.out ?? join(tmpdir(), `${place.schema}.html`))
+  writeFileSync(page, htmlReport(race))
+  print(`\nThe race as a page with a picture: ${pathToFileURL(page).href}\n`)
+  if (options.open === true && !(await openFile(page))) {
+    print('No program was found that opens it.\n')
+  }
+  return race.verdict === 'race' && fixed.verdict === 'race-free' && fixed.coverage.overlapped
+}
+
+async function told(options: ExploreOptions, print: DemoOptions['print']): Promise<Report> {
+  const report = await explore(options)
+  print(formatReport(report))
+  return report
+}
+
+interface Place extends AsyncDisposable {
+  readonly schema: string
+  /** The same database, with the schema in front. */
+  readonly url: string
+}
+
+async function makeSchema(url: string): Promise<Place> {
+  const schema = `holdfast_race_demo_${randomBytes(4).toString('hex')}`
+  const drop = (): Promise<void> => alone(url, `DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  const interrupted = (): void => {
+    void drop().finally(() => process.exit(130))
+  }
+  process.once('SIGINT', interrupted)
+  const own = new URL(url)
+  own.searchParams.set('options', `-c search_path=${schema}`)
+  try {
+    await alone(url, `CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${tables}`)
+  } catch (error) {
+    process.removeListener('SIGINT', interrupted)
+    throw error
+  }
+  return {
+    schema,
+    url: own.href,
+    async [Symbol.asyncDispose]() {
+      await drop()
+      process.removeListener('SIGINT', interrupted)
+    },
+  }
+}
+
+/** On a connection that is opened for it. */
+async function alone(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 15_000 })
+  // A connection that breaks is told by the statement.
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
