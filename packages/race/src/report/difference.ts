@@ -1,4 +1,5 @@
 import type { Failure, FlowOutcome, Run } from '../core/model.ts'
+import { times } from './words.ts'
 
 type Row = readonly (string | null)[]
 
@@ -50,6 +51,41 @@ export function differenceOf(failure: Failure, flows: readonly string[]): Differ
     tables: best?.tables ?? [],
     outcomes: flows.flatMap((who, at) => outcomeDifference(failure, who, at)),
   }
+}
+
+/** What is wrong, in one line: the rule that was broken, or what no serial order leaves. */
+export function faultOf(failure: Failure, difference: Difference): string {
+  if (failure.kind !== 'not-serial') return failure.message
+  const { tables, outcomes } = difference
+  const [counted] = tables.filter(({ found, serial }) => !serial.includes(found))
+  if (counted !== undefined) {
+    const { name, found, serial } = counted
+    return `${name} has ${times(found, 'row')}; after every serial order it has ${serial.join(' or ')}`
+  }
+  const [value] = tables.flatMap((table) => valueFault(failure, table))
+  const [outcome] = outcomes
+  if (value !== undefined) return value
+  return outcome === undefined
+    ? failure.message
+    : `${outcome.who} ${outcome.found}; in every serial order it ${outcome.serial.join(' or ')}`
+}
+
+/** `stock A-1: qty is 4; after every serial order it is 3` */
+function valueFault({ serial }: Failure, { name, columns, changed }: TableDifference): string[] {
+  return changed.flatMap(({ found }) =>
+    columns.flatMap((column, at): string[] => {
+      const rows = serial.flatMap(({ run }) => {
+        const table = run.tables.find((one) => one.name === name || one.name.endsWith(`.${name}`))
+        return table?.rows.filter(([first]) => first === found[0]) ?? []
+      })
+      const values = [...new Set(rows.map((row) => row[at] ?? 'NULL'))]
+      const here = found[at] ?? 'NULL'
+      if (values.length === 0 || values.includes(here)) return []
+      return [
+        `${name} ${found[0]}: ${column} is ${here}; after every serial order it is ${values.join(' or ')}`,
+      ]
+    }),
+  )
 }
 
 function tableDifferences(run: Run, other: Run, serial: Failure['serial']): TableDifference[] {

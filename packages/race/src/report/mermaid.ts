@@ -1,5 +1,6 @@
 import type { Report } from '../core/model.ts'
 import { coveredText } from './coverage-words.ts'
+import { differenceOf, faultOf } from './difference.ts'
 import { explainFailure } from './explain.ts'
 import { sawOf } from './saw.ts'
 import { cut } from './shorten.ts'
@@ -25,7 +26,7 @@ export function mermaidReport(report: Report): string {
   }
   const { history, marks } = explainFailure(report, failure)
   const lines = timelineOf(history, marks).flatMap(rowLines)
-  return `${[...head, ...lines, `  Note over ${over}: ✗ ${label(failure.message)}`].join('\n')}\n`
+  return `${[...head, ...lines, `  Note over ${over}: ✗ ${label(faultOf(failure, differenceOf(failure, flows)))}`].join('\n')}\n`
 }
 
 function rowLines(row: TimelineRow): string[] {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Failure, Report } from '../../core/model.ts'
 import { coveredText, isVacuous, metText, notCoveredText, vacuousText } from '../coverage-words.ts'
+import { differenceOf, faultOf } from '../difference.ts'
 import { type Explanation, explainFailure } from '../explain.ts'
 import { mermaidReport } from '../mermaid.ts'
 import { times } from '../words.ts'
@@ -79,7 +80,7 @@ function raceBody(report: Report, failure: Failure): Markup {
   const [title, ...lead] = explanation.title.split(': ')
   const [again, tries] = failure.reproduced
   return html`${headOf(report, sentence(title ?? ''), sentence(lead.join(': ') || explanation.title))}
-<p class="rule">✗ ${failure.message}</p>
+<p class="rule">✗ ${faultOf(failure, differenceOf(failure, report.flows))}</p>
 <figure class="panel">${stepperPanel(explanation)}
 <div class="scroll">${pictureOf(explanation, false)}${pictureOf(explanation, true)}</div>
 ${legend()}</figure>

@@ -1,6 +1,6 @@
 import type { Failure, Report } from '../../core/model.ts'
 import { coveredText, isVacuous, metText, notCoveredText, vacuousText } from '../coverage-words.ts'
-import { type Difference, differenceOf, type TableDifference } from '../difference.ts'
+import { type Difference, differenceOf, faultOf, type TableDifference } from '../difference.ts'
 import { type Explanation, explainFailure } from '../explain.ts'
 import { cut } from '../shorten.ts'
 import { timelineOf } from '../timeline.ts'
@@ -37,6 +37,7 @@ export function formatReport(report: Report, options: FormatOptions = {}): strin
 
 function raceLines(report: Report, failure: Failure, columns: number, paint: Paint): string[] {
   const explanation = explainFailure(report, failure)
+  const difference = differenceOf(failure, report.flows)
   const { history, marks, title, why } = explanation
   const [again, tries] = failure.reproduced
   const section = sectionOf(columns, paint)
@@ -46,7 +47,9 @@ function raceLines(report: Report, failure: Failure, columns: number, paint: Pai
     headline('✗', 'red', raceTitle(report, failure), columns, paint),
     '',
     ...section('race', title, ['bold']),
-    ...section(failure.kind === 'invariant' ? 'rule' : 'found', failure.message, ['red']),
+    ...section(failure.kind === 'invariant' ? 'rule' : 'found', faultOf(failure, difference), [
+      'red',
+    ]),
     ...section(
       'search',
       `${times(report.coverage.schedules, 'run')}${repeated}; ${report.server}`,
@@ -59,7 +62,7 @@ function raceLines(report: Report, failure: Failure, columns: number, paint: Pai
     '',
     ...fixLines(explanation, columns, paint),
     '',
-    ...differenceLines(differenceOf(failure, report.flows), columns, paint),
+    ...differenceLines(difference, columns, paint),
     ...section('replay', `HOLDFAST_RACE_REPLAY=${failure.token}`),
     ...section('', `in the environment of the same test, or replay: '${failure.token}'`, ['dim']),
   ]

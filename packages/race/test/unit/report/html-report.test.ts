@@ -135,7 +135,7 @@ describe('the Mermaid diagram', () => {
         Note over f0: now visible: stock, (4) is no longer true
         db-->>f1: (6) goes on after alice's COMMIT (7) → 1 row
         f1->>db: 8 COMMIT
-        Note over f0,f1: ✗ the final state is that of no serial order
+        Note over f0,f1: ✗ stock A-1: qty is 4#59; after every serial order it is 3
       "
     `)
   })
