@@ -84,7 +84,7 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     const shapes = settlement.unit.statements.map(shapeOf)
     const [shape] = shapes
     if (settlement.unit.closesCycle || !shape) return ended(settlement, record, 'commit')
-    if (shapes.length > 1) return several(observed, shapes)
+    if (shapes.length > 1) return opening(observed, shapes) ?? several(observed, shapes)
     if (settlement.answer.error && shape.kind !== 'commit') return failed(observed, shape)
     switch (shape.kind) {
       case 'begin':
@@ -208,6 +208,20 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     return { footprint: end ? joinFootprints(own, end) : own, idle: true }
   }
 
+  /** BEGIN with one statement behind it is that statement: its locks are there to be looked at. */
+  function opening(
+    observed: Observed,
+    [begin, shape, more]: readonly StatementShape[],
+  ): Promise<Derived> | undefined {
+    const { settlement, record } = observed
+    if (begin?.kind !== 'begin' || shape?.kind !== 'query' || more) return undefined
+    if (settlement.before !== 'I' || settlement.answer.error) return undefined
+    record.clear()
+    if (begin.isolation) record.setIsolation(begin.isolation, false)
+    const unit = { ...settlement.unit, statements: settlement.unit.statements.slice(1) }
+    return statement({ ...observed, settlement: { ...settlement, before: 'T', unit } }, shape)
+  }
+
   /** Several statements at once are one step: what each does is put together, if it can be told. */
   function several({ settlement, record }: Observed, shapes: readonly StatementShape[]): Derived {
     const parts = shapes.map((shape) =>
@@ -306,8 +320,9 @@ function withSnapshot(
 ): readonly Touch[] {
   // LOCK TABLE and DDL do not take it.
   if (shape.kind !== 'query' && !observable.has(shape.verb)) return touches
-  if (!record.takesSnapshot()) return touches
-  return [...touches, { object: '*', mode: 'read' }]
+  if (record.takesSnapshot()) return [...touches, { object: '*', mode: 'read' }]
+  // Whatever it reads, it reads the catalogue, which DDL of others changes.
+  return touches.length > 0 ? touches : [{ object: 'pg_catalog', mode: 'read' }]
 }
 
 /** An UPDATE of no row, an INSERT of none. */
