@@ -111,7 +111,7 @@ function read(tokens: readonly SqlToken[]): StatementShape {
       [...calls].some((call) => call.startsWith('pg_try_advisory')),
     writesSeveral: writesIn(words) > 1,
     isolation: isolationIn(verb, words),
-    residue: leavesResidue(verb, words, calls),
+    residue: leavesResidue(verb, words, calls) || setsForSession(tokens),
   }
 }
 
@@ -200,8 +200,22 @@ function leavesResidue(
   if (verb === 'create' || verb === 'select') {
     if (words.includes('temp') || words.includes('temporary')) return true
   }
-  return (
-    calls.has('set_config') ||
-    [...calls].some((call) => /^pg(_try)?_advisory_lock(_shared)?$/.test(call))
-  )
+  return [...calls].some((call) => /^pg(_try)?_advisory_lock(_shared)?$/.test(call))
+}
+
+/** A `set_config` whose last argument is not plainly `true` may outlive the transaction. */
+function setsForSession(tokens: readonly SqlToken[]): boolean {
+  return tokens.some(({ text }, index) => {
+    if (text !== 'set_config' || tokens[index + 1]?.text !== '(') return false
+    let depth = 0
+    let last: string[] = []
+    for (const token of tokens.slice(index + 1)) {
+      if (token.text === '(') depth += 1
+      if (token.text === ')') depth -= 1
+      if (depth === 0) break
+      if (depth === 1 && token.text === ',') last = []
+      else last.push(token.text)
+    }
+    return last.join(' ') !== 'true'
+  })
 }
