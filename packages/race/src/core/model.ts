@@ -148,6 +148,8 @@ export interface Trouble {
     | 'diverged'
     | 'seed-failed'
     | 'connection-lost'
+    /** No flow, or only one, sent a statement through its context: nothing can race. */
+    | 'nothing-sent'
     /** The rule is broken without any concurrency: not a race. */
     | 'fails-serially'
   /** One sentence for a person, with the next step. */
@@ -216,6 +218,8 @@ export interface Failure {
   readonly run: Run
   /** Digest of each serial order, for the difference that the report shows. */
   readonly serial: readonly { readonly order: readonly number[]; readonly run: Run }[]
+  /** Columns that differed between runs of the same schedule and were not compared: `public.t.id`. */
+  readonly ignored?: readonly string[]
   /** `r1.…`: replays this schedule. */
   readonly token: string
   /** How often it happened again when it was replayed, and how often it was replayed. */

@@ -10,6 +10,11 @@ export class Comparison {
   /** Two like runs differ in more than values: nothing can be said about final states. */
   blind = false
 
+  /** Columns that are left out. */
+  get ignored(): readonly string[] {
+    return [...this.#columns]
+  }
+
   /** What differed, for people. */
   said(flows: readonly string[]): string {
     if (this.blind)

@@ -1,10 +1,13 @@
 /** The classes that were run, and whether a beginning is the beginning of one of them. */
-import type { Trace } from './trace.ts'
+import type { Wanted } from './reversal.ts'
+import { type Event, identityOf, type Trace } from './trace.ts'
 
 export class Explored {
   readonly #traces: Trace[] = []
   /** Which traces contain a node. */
   readonly #where = new Map<number, number[]>()
+  /** The nodes that a step was seen as, each with the nodes directly before it. */
+  readonly #seen = new Map<string, Map<number, readonly number[]>>()
 
   get size(): number {
     return this.#traces.length
@@ -17,17 +20,31 @@ export class Explored {
     )
     if (known !== undefined) return known
     const place = this.#traces.push(trace) - 1
-    for (const node of trace.nodes) {
-      const places = this.#where.get(node)
-      if (places === undefined) this.#where.set(node, [place])
+    for (const event of trace.events) {
+      const places = this.#where.get(event.node)
+      if (places === undefined) this.#where.set(event.node, [place])
       else places.push(place)
+      const identity = identityOf(event.step.flow, event)
+      const nodes = this.#seen.get(identity) ?? new Map<number, readonly number[]>()
+      this.#seen.set(identity, nodes)
+      nodes.set(
+        event.node,
+        event.direct.map((index) => (trace.events[index] as Event).node),
+      )
     }
     return undefined
   }
 
-  /** Whether some run contains all of the nodes, and so begins with them. */
-  covers(nodes: readonly number[]): boolean {
-    return this.containing(nodes).length > 0
+  /**
+   * Whether some run begins so: it contains all of the nodes and, after nothing but some of them, the
+   * last step.
+   */
+  covers({ nodes, last }: Wanted): boolean {
+    const before = new Set(nodes)
+    for (const [node, direct] of this.#seen.get(last) ?? [])
+      if (direct.every((one) => before.has(one)) && this.containing([node, ...nodes]).length > 0)
+        return true
+    return false
   }
 
   /** The runs that contain all of the nodes. */

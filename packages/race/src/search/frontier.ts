@@ -5,7 +5,7 @@ import { Explored } from './explored.ts'
 import { linearize, permutations } from './linear.ts'
 import type { Planned } from './policy.ts'
 import { preemptionBound } from './preemption-bound.ts'
-import { type Beginning, nodesOf, otherVictims, reversals } from './reversal.ts'
+import { type Beginning, otherVictims, reversals, type Wanted, wantedOf } from './reversal.ts'
 import { type Event, Nodes, type Trace, traceOf } from './trace.ts'
 
 /** Beyond three preemptions a bound says little, and costs much to show. */
@@ -13,8 +13,8 @@ const MOST_BOUND = 4
 
 interface Candidate {
   readonly plan: readonly Planned[]
-  /** What a run must contain to make this one needless: one list for each way to name like flows. */
-  readonly nodes: readonly (readonly number[])[]
+  /** What makes it needless if a run begins so: one for each way to name like flows. */
+  readonly wanted: readonly Wanted[]
 }
 
 /** What was learnt from a run. */
@@ -60,9 +60,9 @@ export class Frontier {
     if (run.trouble !== undefined) return { trace, known: undefined }
     const known = this.#explored.add(trace)
     if (known === undefined) {
-      for (const beginning of reversals(trace, this.#dependent)) this.#offer(beginning)
-      for (const { choices, nodes } of otherVictims(trace, this.#nodes))
-        this.#push(0, { plan: choices.map((choice) => ({ choice })), nodes: [nodes] })
+      for (const beginning of reversals(trace)) this.#offer(beginning)
+      for (const { choices, wanted } of otherVictims(trace))
+        this.#push(0, { plan: choices.map((choice) => ({ choice })), wanted: [wanted] })
     }
     return { trace, known }
   }
@@ -84,31 +84,25 @@ export class Frontier {
     for (let bound = this.bound; bound !== undefined; bound = this.bound) {
       const candidate = this.#queues[bound]?.shift() as Candidate
       this.#open--
-      if (!candidate.nodes.some((nodes) => this.#explored.covers(nodes))) return candidate.plan
+      if (!candidate.wanted.some((wanted) => this.#explored.covers(wanted))) return candidate.plan
     }
     return undefined
   }
 
   #offer(beginning: Beginning): void {
-    const { trace, last, lastDirect } = beginning
-    const own = nodesOf(beginning, this.#nodes)
-    // A beginning is known by what nothing in it follows, but the sorted whole is as good and simpler.
-    const key = [...own.all].sort((one, other) => one - other).join() + ` ${own.last}`
+    const { trace, events, last } = beginning
+    const own = wantedOf(beginning, this.#nodes)
+    const key = `${own.nodes.toSorted((one, other) => one - other).join()} ${own.last}`
     if (this.#seen.has(key)) return
     this.#seen.add(key)
-    const nodes = [
-      own,
-      ...this.#renamings.map((names) => nodesOf(beginning, this.#nodes, names)),
-    ].map(({ all, last: lastNode }) => [lastNode, ...all])
-    if (nodes.some((list) => this.#explored.covers(list))) return
-    const linear = linearize(trace, [...beginning.events, last.index], (index) =>
-      index === last.index ? lastDirect : (trace.events[index] as Event).direct,
-    )
-    const plan = linear.order.map((index) => {
-      const { step, fingerprint } = trace.events[index] as Event
-      return { choice: step.choice, fingerprint }
+    const wanted = [own, ...this.#renamings.map((names) => wantedOf(beginning, this.#nodes, names))]
+    if (wanted.some((one) => this.#explored.covers(one))) return
+    const { order, preemptions } = linearize(trace, events, last.index)
+    const plan = order.map((index) => {
+      const { choice, fingerprint } = trace.events[index] as Event
+      return { choice, fingerprint }
     })
-    this.#push(linear.preemptions, { plan, nodes })
+    this.#push(preemptions, { plan, wanted })
   }
 
   #push(preemptions: number, candidate: Candidate): void {

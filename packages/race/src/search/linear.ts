@@ -24,17 +24,14 @@ export interface Linear {
 
 /**
  * An order of some events of a run, closed under what had to come before, with few preemptions: stays
- * with a flow while it can, for every order in which the flows may be preferred.
+ * with a flow while it can, for every order in which the flows may be preferred. `last` comes after all
+ * of them, wherever it was.
  */
-export function linearize(
-  trace: Trace,
-  chosen: readonly number[],
-  before: (index: number) => readonly number[] = (index) => (trace.events[index] as Event).direct,
-): Linear {
+export function linearize(trace: Trace, chosen: readonly number[], last?: number): Linear {
   const flows = [...new Set(chosen.map((index) => (trace.events[index] as Event).step.flow))]
   let best: Linear | undefined
   for (const preference of preferences(flows)) {
-    const linear = stay(trace, chosen, before, preference)
+    const linear = stay(trace, chosen, preference, last)
     if (best === undefined || linear.preemptions < best.preemptions) best = linear
   }
   return best ?? { order: [], preemptions: 0 }
@@ -58,8 +55,8 @@ export function permutations<Item>(items: readonly Item[]): Item[][] {
 function stay(
   trace: Trace,
   chosen: readonly number[],
-  before: (index: number) => readonly number[],
   preference: readonly number[],
+  last: number | undefined,
 ): Linear {
   const queues = new Map<number, number[]>(preference.map((flow) => [flow, []]))
   for (const index of chosen) queues.get((trace.events[index] as Event).step.flow)?.push(index)
@@ -70,7 +67,14 @@ function stay(
   const ready = (flow: number): number | undefined => {
     // Connections of one flow keep the order they had.
     const index = queues.get(flow)?.[0]
-    return index !== undefined && before(index).every((one) => done.has(one)) ? index : undefined
+    const past = (trace.events[index ?? -1] as Event | undefined)?.direct
+    return past?.every((one) => done.has(one)) === true ? index : undefined
+  }
+  const make = (flow: number, index: number): void => {
+    if (current !== undefined && current !== flow && canGoOn(trace, current, done)) preemptions++
+    order.push(index)
+    done.add(index)
+    current = flow
   }
   while (order.length < chosen.length) {
     // The victim of a deadlock is chosen at once after the step that closed it.
@@ -82,11 +86,9 @@ function stay(
     if (flow === undefined) throw new Error('the chosen events are not closed under their past')
     const index = ready(flow) as number
     queues.get(flow)?.shift()
-    if (current !== undefined && current !== flow && canGoOn(trace, current, done)) preemptions++
-    order.push(index)
-    done.add(index)
-    current = flow
+    make(flow, index)
   }
+  if (last !== undefined) make((trace.events[last] as Event).step.flow, last)
   return { order, preemptions }
 }
 

@@ -8,40 +8,32 @@
  * step on which they part races, in that run, with something that the class has later or not at all,
  * and the reversal agrees longer.
  */
-import type { Dependent } from '../core/footprint.ts'
 import type { Choice } from '../core/model.ts'
-import { effectsMeet, type Event, type Nodes, sameLane, type Trace } from './trace.ts'
+import { type Event, identityOf, type Nodes, sameLane, type Trace } from './trace.ts'
 
-/** A beginning of a run: events of a known one, the last of them earlier than it was there. */
+/** A beginning of a run: events of a known one, and one more that came later there. */
 export interface Beginning {
   readonly trace: Trace
   /** Indexes into the trace, in their order, without the last. */
   readonly events: readonly number[]
   readonly last: Event
-  /** What comes directly before the last one, now that it is earlier. */
-  readonly lastDirect: readonly number[]
 }
 
-function bit(set: bigint, index: number): boolean {
-  return ((set >> BigInt(index)) & 1n) === 1n
+/** What a run must contain to begin so, and which step it must make then. */
+export interface Wanted {
+  readonly nodes: readonly number[]
+  /** What the step will meet at its new place is not known, so only what it is. */
+  readonly last: string
 }
 
 /** Every reversal of a race of the run. */
-export function reversals(trace: Trace, dependent: Dependent): Beginning[] {
-  const found: Beginning[] = []
-  for (const later of trace.events) {
-    for (const index of later.direct) {
-      const earlier = trace.events[index] as Event
-      if (!isRace(earlier, later)) continue
-      found.push(reversal(trace, earlier, later, later.effects, dependent))
-      // One that waited and then ended its transaction may not have to wait where it comes now.
-      if (later.resumedBy !== undefined && later.step.footprint.ends !== undefined) {
-        const atOnce = [{ footprint: later.step.footprint, of: later.index }]
-        found.push(reversal(trace, earlier, later, atOnce, dependent))
-      }
-    }
-  }
-  return found
+export function reversals(trace: Trace): Beginning[] {
+  return trace.events.flatMap((later) =>
+    later.direct
+      .map((index) => trace.events[index] as Event)
+      .filter((earlier) => isRace(earlier, later))
+      .map((earlier) => ({ trace, events: notAfter(trace, earlier), last: later })),
+  )
 }
 
 /** A step does not race with the one that made it possible, nor with its own connection. */
@@ -51,39 +43,18 @@ function isRace(earlier: Event, later: Event): boolean {
   return earlier.step.flow !== later.step.flow || earlier.step.lane !== later.step.lane
 }
 
-function reversal(
-  trace: Trace,
-  earlier: Event,
-  later: Event,
-  effects: Event['effects'],
-  dependent: Dependent,
-): Beginning {
-  const kept = trace.events.filter(
-    ({ index, past }) => index !== earlier.index && !bit(past, earlier.index),
-  )
-  const present = new Set(kept.map(({ index }) => index))
-  present.add(later.index)
-  const direct: number[] = []
-  let past = 0n
-  for (const event of kept.toReversed()) {
-    if (bit(past, event.index)) continue
-    if (
-      event.step.flow === later.step.flow ||
-      event.index === later.enabledBy ||
-      effectsMeet(dependent, event.effects, effects, (of) => present.has(of))
-    ) {
-      direct.push(event.index)
-      past |= event.past | (1n << BigInt(event.index))
-    }
-  }
-  return { trace, events: kept.map(({ index }) => index), last: later, lastDirect: direct }
+function notAfter(trace: Trace, earlier: Event): number[] {
+  return trace.events
+    .filter(
+      ({ index, past }) => index !== earlier.index && ((past >> BigInt(earlier.index)) & 1n) === 0n,
+    )
+    .map(({ index }) => index)
 }
 
 /** A deadlock's other ends: the steps up to it, and another flow that dies of it. */
 export function otherVictims(
   trace: Trace,
-  nodes: Nodes,
-): { readonly choices: readonly Choice[]; readonly nodes: readonly number[] }[] {
+): { readonly choices: readonly Choice[]; readonly wanted: Wanted }[] {
   return trace.events.flatMap(({ index, step }) => {
     if (step.choice.action !== 'victim') return []
     const before = trace.events.slice(0, index)
@@ -92,42 +63,29 @@ export function otherVictims(
     )
     return others.map(({ choice, fingerprint }) => {
       const ordinal = before.filter((event) => sameLane(event.step.choice, choice)).length
-      const other = { step: { ...step, lane: choice.lane, choice }, ordinal, fingerprint }
-      const closer = before.at(-1)
-      const node = nodes.number(choice.flow, other, closer === undefined ? [] : [closer.node])
       return {
         choices: [...before.map((event) => event.step.choice), choice],
-        nodes: [node, ...before.map((event) => event.node)],
+        wanted: {
+          nodes: before.map(({ node }) => node),
+          last: identityOf(choice.flow, { choice, ordinal, fingerprint }),
+        },
       }
     })
   })
 }
 
-/**
- * The nodes of a beginning: what a run must contain to begin so. `rename` says which flow stands for
- * which, for flows that are alike.
- */
-export function nodesOf(
-  beginning: Beginning,
-  nodes: Nodes,
-  rename?: readonly number[],
-): { readonly all: readonly number[]; readonly last: number } {
-  const { trace, events, last, lastDirect } = beginning
-  if (rename === undefined) {
-    const known = (index: number): number => (trace.events[index] as Event).node
-    const lastNode = nodes.number(last.step.flow, last, lastDirect.map(known))
-    return { all: events.map(known), last: lastNode }
-  }
+/** `rename` says which flow stands for which, for flows that are alike. */
+export function wantedOf(beginning: Beginning, nodes: Nodes, rename?: readonly number[]): Wanted {
+  const { trace, events, last } = beginning
+  const name = (flow: number): number => rename?.[flow] ?? flow
+  const identity = identityOf(name(last.step.flow), last)
+  if (rename === undefined)
+    return { nodes: events.map((index) => (trace.events[index] as Event).node), last: identity }
   const numbers = new Map<number, number>()
-  const number = (event: Event, direct: readonly number[]): number =>
-    nodes.number(
-      rename[event.step.flow] ?? event.step.flow,
-      event,
-      direct.map((index) => numbers.get(index) as number),
-    )
   for (const index of events) {
     const event = trace.events[index] as Event
-    numbers.set(index, number(event, event.direct))
+    const direct = event.direct.map((before) => numbers.get(before) as number)
+    numbers.set(index, nodes.number(identityOf(name(event.step.flow), event), direct))
   }
-  return { all: [...numbers.values()], last: number(last, lastDirect) }
+  return { nodes: [...numbers.values()], last: identity }
 }

@@ -9,7 +9,7 @@ import { Consistency } from './consistency.ts'
 import { crashPoints } from './crash.ts'
 import { Frontier, type Learnt, renamingsOf } from './frontier.ts'
 import { interleavings } from './interleavings.ts'
-import { type Fault, Judge } from './judge.ts'
+import { type Fault, Judge, short } from './judge.ts'
 import { preemptionsOf } from './linear.ts'
 import { atRandom, byPriority, Follow, inOrder } from './policy.ts'
 import { Random } from './random.ts'
@@ -110,7 +110,23 @@ class Search {
       const again = await this.#tally.run(inOrder(order), 'serial')
       this.#learn(this.#frontier.learn(again))
     }
-    return undefined
+    return this.#vacuous()
+  }
+
+  /** Whoever asked for a race of flows that send nothing has connected them elsewhere. */
+  #vacuous(): Trouble | undefined {
+    const senders = new Set(this.#runs.flatMap(({ steps }) => steps.map(({ flow }) => flow)))
+    if (senders.size >= 2) return undefined
+    const silent = this.#flows.filter((_, flow) => !senders.has(flow))
+    const threw = this.#runs
+      .flatMap(({ outcomes }) => outcomes)
+      .find((outcome) => outcome.kind === 'threw')
+    const why =
+      threw?.kind === 'threw'
+        ? `It threw: ${short(threw.message)}`
+        : 'Let it connect with the pool or the url of its context.'
+    const message = `${silent.join(' and ')} sent no statement through the explorer, so nothing could race. ${why}`
+    return { kind: 'nothing-sent', message }
   }
 
   async #replay(): Promise<Fault | undefined> {
@@ -240,8 +256,15 @@ class Search {
       const again = await this.#tally.run(new Follow(plan).decide, 'replay')
       if ((await this.#judge.fault(again))?.key === fault.key) reproduced++
     }
-    const serial = this.#oracle.complete
-    return { kind, message, run, serial, token: tokenOf(run), reproduced: [reproduced, REPLAYS] }
+    return {
+      kind,
+      message,
+      run,
+      serial: this.#oracle.complete,
+      ignored: this.#comparison.ignored,
+      token: tokenOf(run),
+      reproduced: [reproduced, REPLAYS],
+    }
   }
 
   #findings(failure?: Failure, trouble?: Trouble): Findings {

@@ -6,16 +6,11 @@
 import type { Dependent } from '../core/footprint.ts'
 import type { Choice, Footprint, Run, Step } from '../core/model.ts'
 
-/** What a step did at its place in the run, and on behalf of which event: its own, or one it woke. */
-interface Effect {
-  readonly footprint: Footprint
-  readonly of: number
-}
-
 /** A step and its place in the partial order. */
 export interface Event {
   readonly index: number
   readonly step: Step
+  readonly choice: Choice
   readonly fingerprint: string
   /** Place within its connection, from 0. */
   readonly ordinal: number
@@ -23,7 +18,6 @@ export interface Event {
   readonly enabledBy: number
   /** The event after which its statement went on, if it waited longer than its own step. */
   readonly resumedBy: number | undefined
-  readonly effects: readonly Effect[]
   /** Steps directly before it in the partial order. */
   readonly direct: readonly number[]
   /** Everything before it, as bits by index. */
@@ -38,19 +32,21 @@ export interface Trace {
   readonly nodes: ReadonlySet<number>
 }
 
-/** Gives equal descriptions equal numbers. */
+/** What a step is, whatever came before it. `flow` is given apart, so that like flows can be compared. */
+export function identityOf(
+  flow: number,
+  event: Pick<Event, 'ordinal' | 'fingerprint'> & { readonly choice: Choice },
+): string {
+  const { choice, ordinal, fingerprint } = event
+  return `${flow}.${choice.lane}.${ordinal} ${choice.action} ${fingerprint}`
+}
+
+/** Gives equal steps with equal pasts equal numbers. */
 export class Nodes {
   readonly #numbers = new Map<string, number>()
 
-  /** `flow` is given apart from the step, so that the same step of a like flow can be described. */
-  number(
-    flow: number,
-    event: Pick<Event, 'step' | 'ordinal' | 'fingerprint'>,
-    direct: number[],
-  ): number {
-    const { lane, choice } = event.step
-    const past = direct.sort((one, other) => one - other).join(',')
-    const key = `${flow}.${lane}.${event.ordinal} ${choice.action} ${past} ${event.fingerprint}`
+  number(identity: string, direct: readonly number[]): number {
+    const key = `${identity} ${direct.toSorted((one, other) => one - other).join()}`
     const known = this.#numbers.get(key)
     if (known !== undefined) return known
     const number = this.#numbers.size
@@ -99,8 +95,8 @@ function wokenLater(step: Step): boolean {
  * the step that woke it. The end of a deadlock's victim is part of the step that closed the circle,
  * since nothing can be chosen in between.
  */
-function effectsOf(run: Run): Effect[][] {
-  const effects: Effect[][] = run.steps.map(() => [])
+function effectsOf(run: Run): Footprint[][] {
+  const effects: Footprint[][] = run.steps.map(() => [])
   const at = (index: number): number => {
     let place = index
     while (place > 0 && run.steps[place]?.choice.action === 'victim') place--
@@ -109,22 +105,22 @@ function effectsOf(run: Run): Effect[][] {
   for (const step of run.steps) {
     const of = step.index
     if (wokenLater(step)) {
-      effects[of]?.push({ footprint: issued(step.footprint), of })
-      effects[at(step.resumedAfter as number)]?.push({ footprint: step.footprint, of })
-    } else effects[at(of)]?.push({ footprint: step.footprint, of })
+      effects[of]?.push(issued(step.footprint))
+      effects[at(step.resumedAfter as number)]?.push(step.footprint)
+    } else effects[at(of)]?.push(step.footprint)
   }
   return effects
 }
 
 /** Pairs that are ordered whatever their footprints say, as `earlier later`. */
-function forcedOrder(run: Run, meet: (one: number, other: number) => boolean): Set<string> {
+function forcedOrder(run: Run, meets: (one: number, other: number) => boolean): Set<string> {
   const forced = new Set<string>()
   for (const step of run.steps) {
     if (wokenLater(step)) forced.add(`${step.index} ${step.resumedAfter}`)
     // What a step waited for was in its way, even if no footprint shows by what.
     for (const flow of step.waitedFor) {
       const open = openSteps(run, flow, step.index)
-      if (!open.some((index) => meet(index, step.index)))
+      if (!open.some((index) => meets(index, step.index)))
         for (const index of open) forced.add(`${index} ${step.index}`)
     }
   }
@@ -160,25 +156,19 @@ function deadlockClosers(run: Run): Set<number> {
   return closers
 }
 
-/** Whether any of the effects meet, counting only those of events that `present` holds. */
-export function effectsMeet(
+function meet(
   dependent: Dependent,
-  one: readonly Effect[],
-  other: readonly Effect[],
-  present: (event: number) => boolean = () => true,
+  one: readonly Footprint[],
+  other: readonly Footprint[],
 ): boolean {
-  return one.some(
-    (first) =>
-      present(first.of) &&
-      other.some((second) => present(second.of) && dependent(first.footprint, second.footprint)),
-  )
+  return one.some((first) => other.some((second) => dependent(first, second)))
 }
 
 /** The partial order of a run. */
 export function traceOf(run: Run, dependent: Dependent, nodes: Nodes): Trace {
   const effects = effectsOf(run)
   const forced = forcedOrder(run, (one, other) =>
-    effectsMeet(dependent, effects[one] ?? [], effects[other] ?? []),
+    meet(dependent, effects[one] ?? [], effects[other] ?? []),
   )
   const ordinals = new Map<string, number>()
   const events: Event[] = []
@@ -200,7 +190,7 @@ export function traceOf(run: Run, dependent: Dependent, nodes: Nodes): Trace {
         before.step.flow === step.flow ||
         earlier === enabledBy ||
         forced.has(`${earlier} ${index}`) ||
-        effectsMeet(dependent, before.effects, mine)
+        meet(dependent, effects[earlier] ?? [], mine)
       ) {
         direct.push(earlier)
         past |= before.past | (1n << BigInt(earlier))
@@ -209,16 +199,15 @@ export function traceOf(run: Run, dependent: Dependent, nodes: Nodes): Trace {
     events.push({
       index,
       step,
+      choice: step.choice,
       fingerprint,
       ordinal,
       enabledBy,
       resumedBy: wokenLater(step) ? step.resumedAfter : undefined,
-      effects: mine,
       direct,
       past,
       node: nodes.number(
-        step.flow,
-        { step, ordinal, fingerprint },
+        identityOf(step.flow, { choice: step.choice, ordinal, fingerprint }),
         direct.map((earlier) => (events[earlier] as Event).node),
       ),
     })

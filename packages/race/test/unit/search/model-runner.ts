@@ -22,6 +22,8 @@ export interface ModelOptions {
   readonly deadlock?: 'choice' | 'closer'
   readonly invariant?: (state: string, outcomes: readonly FlowOutcome[]) => string | undefined
   readonly stepLimit?: number
+  /** An autocommit statement is one step, and its commit a part of it. */
+  readonly atomic?: boolean
 }
 
 type Writable<Type> = { -readonly [Key in keyof Type]: Type[Key] }
@@ -192,6 +194,10 @@ class ModelRun {
     const { op } = session.statement as Statement
     const explicit = this.#database.inTransaction(flow)
     if (explicit || op === 'commit' || op === 'rollback' || op === 'begin') {
+      this.#advance(flow, (generator) => generator.next(outcome.answer))
+    } else if (this.#options.atomic === true) {
+      step.footprint = { ...step.footprint, ...ending(this.#database.ends(flow, 'commit')) }
+      this.#database.commit(flow)
       this.#advance(flow, (generator) => generator.next(outcome.answer))
     } else {
       step.half = 'execute'

@@ -222,7 +222,7 @@ describe('a small budget', () => {
   })
 
   test('is enough to find what random orders find', async () => {
-    const many = Object.fromEntries([...'abcdef'].map((name) => [name, naive]))
+    const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => [name, naive]))
     const { failure, coverage } = await look(many, { budget: { schedules: 60, ms: 60_000 } })
     // Six flows have too many serial orders to compare with all of them.
     expect(failure).toBeUndefined()
@@ -305,4 +305,15 @@ test('trouble is no race and no proof', async () => {
   expect(verdict).toBe('inconclusive')
   expect(trouble).toMatchObject({ kind: 'hung-flow' })
   expect(coverage.schedules).toBeLessThan(12)
+})
+
+test('flows that send nothing prove nothing', async () => {
+  // oxlint-disable-next-line require-yield
+  const silent: ModelFlow = function* () {
+    return 1
+  }
+  const { verdict, trouble } = await look({ alice: locked, bob: silent })
+  expect(verdict).toBe('inconclusive')
+  expect(trouble).toMatchObject({ kind: 'nothing-sent' })
+  expect(trouble?.message).toContain('bob sent no statement')
 })
