@@ -28,8 +28,7 @@ const MOST_RUNS = 40
  */
 function late(trace: Trace): Choice[] {
   const order = trace.events.map(({ index }) => index)
-  const flowAt = (place: number): number =>
-    (trace.events[order[place] as number] as Event).step.flow
+  const flowAt = (place: number): number => trace.events[order[place] ?? -1]?.step.flow ?? -1
   const meets = (later: number, earlier: number): boolean =>
     (((trace.events[later] as Event).past >> BigInt(earlier)) & 1n) === 1n
   // From the back: a step moves to the next turn of its flow if nothing in between needs it.
