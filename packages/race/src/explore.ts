@@ -10,7 +10,7 @@ export interface ExploreOptions {
   /** Name for the report; default the names of the flows. */
   readonly name?: string
   /** The database, directly and not through a pooler. Its user tables are compared after every run. */
-  readonly url: string
+  readonly url: string | undefined
   /** Two or more flows, as they are in production; what connects through its context is scheduled. */
   readonly flows: Readonly<Record<string, Flow>>
   /** Runs before every schedule, on a connection of its own: empty the tables, insert what is needed. */
@@ -71,14 +71,17 @@ export interface ExploreOptions {
  * ```
  */
 export async function explore(options: ExploreOptions): Promise<Report> {
+  const { url } = options
   const names = Object.keys(options.flows)
+  if (url === undefined || url === '')
+    throw new Error('explore() needs a database: its url is not given; is DATABASE_URL set?')
   if (names.length < 2 || names.length > 26)
     throw new Error('explore() needs two or more flows, at most 26')
   if (options.oracle === false && options.invariant === undefined)
     throw new Error('explore() without an oracle needs an invariant, or nothing can be wrong')
   const { recover } = typeof options.crash === 'object' ? options.crash : {}
   await using runner = await createRunner({
-    url: options.url,
+    url,
     flows: options.flows,
     seed: options.seed,
     invariant: options.invariant,

@@ -40,6 +40,9 @@ const titles: Readonly<Record<AnomalyName, string>> = {
   unknown: 'a result that no serial order gives',
 }
 
+/** Every name that a report can give. */
+export const anomalyNames: readonly string[] = Object.keys(titles)
+
 /** Names the anomaly of a failure and says why it happened and what helps. */
 export function explainFailure({ flows }: Pick<Report, 'flows'>, failure: Failure): Explanation {
   const history = readHistory(failure.run, flows)

@@ -1,5 +1,5 @@
-/** The look of the page. Everything is inline, so that one file is the whole report. */
-export const styles: string = `
+/** Colours, light and dark; every other rule uses them by name. */
+export const colours: string = `
 :root{color-scheme:light dark;
 --bg:#f7f7f5;--card:#fff;--ink:#1b1d22;--soft:#5b6068;--line:#e2e3e6;--code:#f3f4f6;
 --race:#c2271f;--race-soft:#fcebe9;--wait:#96600a;--wait-soft:#fdf3df;--ok:#1a7043;--ok-soft:#e4f4ea;
@@ -8,34 +8,11 @@ export const styles: string = `
 --bg:#111316;--card:#1a1d22;--ink:#e9eaed;--soft:#a0a5ae;--line:#2d3138;--code:#22262c;
 --race:#ff8a80;--race-soft:#35201f;--wait:#f0b95c;--wait-soft:#2f2818;--ok:#63d297;--ok-soft:#172c21;
 --flow-0:#7cb4ff;--flow-1:#cda2ff;--flow-2:#55d3c9;--flow-3:#f3ae63;--flow-4:#f48fbc}}
-*{box-sizing:border-box}
-html{scroll-behavior:smooth}
-@media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}*{transition:none!important}}
-body{margin:0;background:var(--bg);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
-main{max-width:1104px;margin:0 auto;padding:40px 24px 72px}
-h1{font-size:34px;line-height:1.15;letter-spacing:-.02em;margin:10px 0 6px;text-wrap:balance}
-h2{font-size:13px;font-weight:600;letter-spacing:.06em;text-transform:uppercase;color:var(--soft);margin:0 0 10px}
-p{margin:0 0 10px}
-code,pre,.picture,.mono{font-family:ui-monospace,"SF Mono",SFMono-Regular,Menlo,"DejaVu Sans Mono","Liberation Mono",monospace}
-pre{margin:6px 0 0;padding:10px 12px;background:var(--code);border-radius:8px;overflow-x:auto;font-size:13px;line-height:1.5;white-space:pre-wrap;overflow-wrap:anywhere}
-a{color:inherit}
-:focus-visible{outline:2px solid var(--flow-0);outline-offset:2px;border-radius:4px}
-.kicker{display:flex;flex-wrap:wrap;gap:10px;align-items:center;color:var(--soft);margin:0}
-.badge{font-size:12px;font-weight:700;letter-spacing:.05em;text-transform:uppercase;padding:3px 10px;border-radius:99px}
-.badge.race{background:var(--race-soft);color:var(--race)}
-.badge.free{background:var(--ok-soft);color:var(--ok)}
-.badge.open{background:var(--wait-soft);color:var(--wait)}
-.lead{font-size:19px;line-height:1.45;color:var(--soft);max-width:46em;text-wrap:pretty}
-.rule{display:inline-block;margin:6px 0 0;padding:8px 14px;border-radius:8px;background:var(--race-soft);color:var(--race);font-weight:600;overflow-wrap:anywhere}
-.panel{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:20px 22px;margin-top:20px}
-.why{font-size:17px;max-width:56em;margin:0;text-wrap:pretty}
-[hidden]{display:none!important}
-@media (max-width:820px){main{padding:24px 14px 48px}h1{font-size:27px}.lead{font-size:17px}.panel{padding:16px 14px}}
-figure{margin:28px 0 0}
-.scroll{overflow-x:auto}
-.picture{display:block;width:100%;height:auto;font-size:12px}
-.picture.large{min-width:720px}.picture.small{display:none}
-@media (max-width:720px){.picture.large{display:none}.picture.small{display:block;min-width:min(100%,340px)}}
+`
+
+/** The look of the picture, which can also stand alone. */
+export const pictureStyles: string = `
+.picture{font-family:ui-monospace,"SF Mono",SFMono-Regular,Menlo,"DejaVu Sans Mono","Liberation Mono",monospace;font-size:12px}
 .lane .head{fill:var(--flow);opacity:.1}.lane .name{fill:var(--flow);font:700 14px system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
 .rail{stroke:var(--line);stroke-width:2}
 .bar{fill:var(--flow);opacity:.28}.bar.rollback,.bar.cut,.bar.open{fill:var(--soft)}
@@ -64,6 +41,37 @@ figure{margin:28px 0 0}
 .arrow{fill:none;stroke:var(--race);stroke-width:2;stroke-dasharray:5 4}.arrowhead{fill:var(--race)}
 .later{opacity:.13}.now .card{stroke:var(--flow);stroke-width:2.5}.now .number{fill:var(--ink);font-weight:700}
 .band.later,.arrow.later,.wait.later{opacity:0}
+`
+
+const pageStyles = `
+*{box-sizing:border-box}
+html{scroll-behavior:smooth}
+@media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}*{transition:none!important}}
+body{margin:0;background:var(--bg);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
+main{max-width:1104px;margin:0 auto;padding:40px 24px 72px}
+h1{font-size:34px;line-height:1.15;letter-spacing:-.02em;margin:10px 0 6px;text-wrap:balance}
+h2{font-size:13px;font-weight:600;letter-spacing:.06em;text-transform:uppercase;color:var(--soft);margin:0 0 10px}
+p{margin:0 0 10px}
+code,pre,.mono{font-family:ui-monospace,"SF Mono",SFMono-Regular,Menlo,"DejaVu Sans Mono","Liberation Mono",monospace}
+pre{margin:6px 0 0;padding:10px 12px;background:var(--code);border-radius:8px;overflow-x:auto;font-size:13px;line-height:1.5;white-space:pre-wrap;overflow-wrap:anywhere}
+a{color:inherit}
+:focus-visible{outline:2px solid var(--flow-0);outline-offset:2px;border-radius:4px}
+.kicker{display:flex;flex-wrap:wrap;gap:10px;align-items:center;color:var(--soft);margin:0}
+.badge{font-size:12px;font-weight:700;letter-spacing:.05em;text-transform:uppercase;padding:3px 10px;border-radius:99px}
+.badge.race{background:var(--race-soft);color:var(--race)}
+.badge.free{background:var(--ok-soft);color:var(--ok)}
+.badge.open{background:var(--wait-soft);color:var(--wait)}
+.lead{font-size:19px;line-height:1.45;color:var(--soft);max-width:46em;text-wrap:pretty}
+.rule{display:inline-block;margin:6px 0 0;padding:8px 14px;border-radius:8px;background:var(--race-soft);color:var(--race);font-weight:600;overflow-wrap:anywhere}
+.panel{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:20px 22px;margin-top:20px}
+.why{font-size:17px;max-width:56em;margin:0;text-wrap:pretty}
+[hidden]{display:none!important}
+@media (max-width:820px){main{padding:24px 14px 48px}h1{font-size:27px}.lead{font-size:17px}.panel{padding:16px 14px}}
+figure{margin:28px 0 0}
+.scroll{overflow-x:auto}
+.picture{display:block;width:100%;height:auto}
+.picture.large{min-width:720px}.picture.small{display:none}
+@media (max-width:720px){.picture.large{display:none}.picture.small{display:block;min-width:min(100%,340px)}}
 figcaption{display:flex;flex-wrap:wrap;gap:6px 20px;color:var(--soft);font-size:13px;margin-top:12px}
 figcaption svg{width:14px;height:14px;vertical-align:-2px;margin-right:6px;overflow:visible}
 figcaption .node,figcaption .bar{fill:var(--soft)}figcaption .tick{fill:none;stroke:var(--card);stroke-width:1.8}
@@ -101,3 +109,6 @@ td{font-family:ui-monospace,"SF Mono",Menlo,"DejaVu Sans Mono","Liberation Mono"
 footer{margin-top:28px;color:var(--soft);font-size:13px}
 @media print{.stepper{display:none!important}.panel{break-inside:avoid}}
 `
+
+/** The look of the page. Everything is inline, so that one file is the whole report. */
+export const styles: string = `${colours}${pageStyles}${pictureStyles}`
