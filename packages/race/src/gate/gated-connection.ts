@@ -6,7 +6,7 @@ import {
   writeError,
 } from '../wire/backend.ts'
 import { createFrameReader, type Frame } from '../wire/frame-reader.ts'
-import { flushMessage, syncMessage, writeExtended } from '../wire/frontend.ts'
+import { flushMessage, syncMessage, writeExtended, writeQuery } from '../wire/frontend.ts'
 import { type AnswerRecorder, createAnswerRecorder } from './answer-recorder.ts'
 import { createPieceCollector, type Piece, type Reply } from './piece.ts'
 import type { Passage, Settlement, Unit } from './unit.ts'
@@ -37,6 +37,8 @@ export type GatePhase =
   /** Under way at the server, or the client is about to send the rest. */
   | 'passing'
   | 'held'
+  /** The server has been told that it is over, and has not ended its session yet. */
+  | 'closing'
   | 'closed'
 
 /**
@@ -48,6 +50,10 @@ export interface GatedConnection {
   readonly pid: number
   readonly phase: GatePhase
   readonly state: TransactionState
+  /** It was ended from this side, and not by the server. */
+  readonly left: boolean
+  /** Whose unit waits, or was last let pass, where several flows share a connection. */
+  readonly owner: unknown
   /** What waits, or is held, or is under way. */
   readonly unit: Unit | undefined
   pass(passage: Passage): void
@@ -55,6 +61,10 @@ export interface GatedConnection {
   commit(deliver: boolean): void
   /** The client hears nothing any more, and nothing it sends is heard. */
   freeze(): void
+  /** Runs a statement of our own on the idle connection; the client does not notice. */
+  inject(text: string): Promise<void>
+  /** The client of a frozen connection is told that it is over. */
+  thaw(): void
   /** Ends the session on the server, as if the client had gone. */
   hangUp(): void
   /** Makes the answer to a cancelled statement the one of a deadlock. */
@@ -65,16 +75,24 @@ export interface GatedConnection {
   serverGone(): void
 }
 
-export function createGatedConnection(sinks: GateSinks, events: GateEvents): GatedConnection {
+/** `identify` tells who is sending, at the moment of it. */
+export function createGatedConnection(
+  sinks: GateSinks,
+  events: GateEvents,
+  identify: () => unknown = () => undefined,
+): GatedConnection {
   const collector = createPieceCollector()
   const clientReader = createFrameReader()
   const serverReader = createFrameReader()
-  const queue: Piece[] = []
+  const queue: (Piece & { readonly owner: unknown })[] = []
 
   let pid = 0
   let phase: GatePhase = 'starting'
   let state: TransactionState = 'I'
   let frozen = false
+  let left = false
+  let owner: unknown
+  let injected: (() => void) | undefined
   let deadlock: string | undefined
 
   // Of the unit under way.
@@ -90,7 +108,7 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
   let partial = false
 
   function fromClient(bytes: Buffer): void {
-    if (frozen || phase === 'closed') return
+    if (frozen || phase === 'closing' || phase === 'closed') return
     // Authentication is between the two of them.
     if (phase === 'starting') return sinks.toServer(bytes)
     for (const frame of clientReader.push(bytes)) {
@@ -100,7 +118,7 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
         continue
       }
       const piece = collector.push(frame)
-      if (piece) queue.push(piece)
+      if (piece) queue.push({ ...piece, owner: identify() })
     }
     advance()
   }
@@ -110,9 +128,8 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
     const head = queue[0]
     if (!head) return
     if (head.kind === 'terminate' && (phase === 'idle' || partial)) {
-      queue.shift()
       sinks.toServer(concat(head.frames))
-      return sinks.endServer()
+      return hangUp()
     }
     if (phase === 'passing' && partial && owed.length === 0) {
       // The rest of what was let pass: a client that asked for types first.
@@ -130,6 +147,7 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
     if (phase !== 'idle') return
     phase = 'parked'
     current = head.unit
+    owner = head.owner
     events.parked(connection)
   }
 
@@ -178,6 +196,21 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
     finishCycle()
   }
 
+  function inject(text: string): Promise<void> {
+    if (phase !== 'idle') throw new Error('the connection is in use')
+    phase = 'passing'
+    passage = { split: false, deliver: false }
+    answer = []
+    owed = [{ kind: 'ready' }]
+    holding = false
+    partial = false
+    translated = false
+    return new Promise((resolve) => {
+      injected = resolve
+      sinks.toServer(writeQuery(text))
+    })
+  }
+
   function finishCycle(): void {
     holding = false
     owed = [{ kind: 'ready' }]
@@ -199,6 +232,7 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
       phase = 'idle'
       return advance()
     }
+    if (phase === 'closing') return
     // A COPY waits for the client's data, a notification for nobody.
     if (phase !== 'passing' || frame.type === 'G' || frame.type === 'A') {
       aside.push(frame.bytes)
@@ -249,6 +283,7 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
   }
 
   function report(held: boolean): void {
+    if (injected) return finishInjected()
     if (!current) return
     const settlement: Settlement = {
       unit: current,
@@ -265,21 +300,35 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
     advance()
   }
 
+  function finishInjected(): void {
+    answer = []
+    injected?.()
+    injected = undefined
+    advance()
+  }
+
   function deliver(): void {
     const bytes = answer
     answer = []
     if (!frozen && passage.deliver && bytes.length > 0) sinks.toClient(concatBytes(bytes))
   }
 
-  function clientGone(): void {
-    if (phase === 'closed' || frozen) return
+  function hangUp(): void {
+    if (phase === 'closing' || phase === 'closed') return
+    phase = 'closing'
+    left = true
     queue.length = 0
     sinks.endServer()
+  }
+
+  function clientGone(): void {
+    if (!frozen) hangUp()
   }
 
   function serverGone(): void {
     if (phase === 'closed') return
     phase = 'closed'
+    injected?.()
     queue.length = 0
     if (!frozen) {
       deliver()
@@ -298,6 +347,12 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
     get state() {
       return state
     },
+    get left() {
+      return left
+    },
+    get owner() {
+      return owner
+    },
     get unit() {
       return current
     },
@@ -306,7 +361,13 @@ export function createGatedConnection(sinks: GateSinks, events: GateEvents): Gat
     freeze() {
       frozen = true
     },
-    hangUp: sinks.endServer,
+    thaw() {
+      if (!frozen) return
+      frozen = false
+      if (phase === 'closed') sinks.endClient()
+    },
+    inject,
+    hangUp,
     answerAsDeadlock(detail) {
       deadlock = detail
     },

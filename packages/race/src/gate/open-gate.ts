@@ -8,6 +8,8 @@ export interface GateSite extends GateEvents {
   readonly server: ServerAddress
   /** Settings for the session, in the form of the start-up parameter `options`. */
   readonly startOptions: string
+  /** Tells who is sending, where several flows share a client. */
+  readonly identify?: () => unknown
   /** A client begins to connect. */
   opened(connection: GatedConnection): void
 }
@@ -41,6 +43,7 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
       endClient: () => client.closed(failure),
     },
     site,
+    site.identify,
   )
   const socket: ServerSocket = openServerSocket(site.server, {
     data: connection.fromServer,

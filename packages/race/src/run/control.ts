@@ -1,4 +1,5 @@
 import { Client } from 'pg'
+import { uncontrolled } from './shared-connections.ts'
 
 /** One lock, or one that is waited for, as `pg_locks` shows it. */
 export interface HeldLock {
@@ -94,6 +95,7 @@ export function conflict(wanted: string, held: string): boolean {
 
 export async function connectControl(url: string): Promise<Control> {
   const client = new Client({ connectionString: url, application_name: 'holdfast-race' })
+  uncontrolled.add(client)
   // A lost control connection makes the next query fail; without a listener it would end the process.
   client.on('error', () => undefined)
   await client.connect()

@@ -34,6 +34,8 @@ export interface Lane {
   committing: boolean
   draft: DraftStep | undefined
   choice: Choice | undefined
+  /** It was chosen to die of a deadlock. */
+  victim: boolean
   /** Sessions that it waits for, since it is blocked. */
   blockers: readonly number[]
   waitedFor: Held | undefined
@@ -65,6 +67,7 @@ export function createLane(
     unit: undefined,
     units: 0,
     committing: false,
+    victim: false,
     draft: undefined,
     choice: undefined,
     blockers: [],

@@ -29,8 +29,19 @@ function valueText(value: unknown): string {
 
 function plain(_: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
+  if (isResult(value)) return { rows: value.rows, rowCount: value.rowCount }
   if (value instanceof Map || value instanceof Set) return [...(value as Iterable<unknown>)]
   return value
+}
+
+/** A result of node-postgres: the rest of it is about types. */
+function isResult(value: unknown): value is { rows: unknown[]; rowCount: unknown } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Array.isArray(Reflect.get(value, 'rows')) &&
+    typeof Reflect.get(value, 'command') === 'string'
+  )
 }
 
 /** Clients bury the server's code at different depths. */

@@ -4,15 +4,7 @@ import type { GatedConnection } from '../gate/gated-connection.ts'
 import { type GateListener, listen } from '../gate/listen.ts'
 import type { GateSite } from '../gate/open-gate.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
-import type { Settlement } from '../gate/unit.ts'
-
-/** What a run wants to hear of the flows' connections. */
-export interface StageEvents {
-  opened(flow: number, connection: GatedConnection): void
-  parked(flow: number, connection: GatedConnection): void
-  settled(flow: number, connection: GatedConnection, settlement: Settlement): void
-  closed(flow: number, connection: GatedConnection): void
-}
+import { attendShared, type RunEvents } from './shared-connections.ts'
 
 /** The ways to the database that one flow has. They outlive a run. */
 export interface Wing {
@@ -28,7 +20,7 @@ export interface Wing {
 export interface Stage {
   readonly wings: readonly Wing[]
   /** Who hears of events from now on. */
-  attend(events: StageEvents | undefined): void
+  attend(events: RunEvents | undefined): void
   close(): Promise<void>
 }
 
@@ -38,32 +30,51 @@ export async function createStage(
   startOptions: string,
 ): Promise<Stage> {
   const target = readTarget(url)
-  let events: StageEvents | undefined
+  let events: RunEvents | undefined
+
+  function siteOf(flow: number): GateSite {
+    return {
+      server: target.server,
+      startOptions,
+      opened: (connection) => events?.opened(flow, connection),
+      parked(connection) {
+        if (events) events.parked(flow, connection)
+        else connection.pass({ split: false, deliver: true })
+      },
+      settled: (connection, settlement) => events?.settled(flow, connection, settlement),
+      closed: (connection) => events?.closed(flow, connection),
+    }
+  }
 
   const wings = await Promise.all(
-    Array.from({ length: flows }, (_, flow) =>
-      createWing(url, target, {
-        server: target.server,
-        startOptions,
-        opened: (connection) => events?.opened(flow, connection),
-        parked(connection) {
-          if (events) events.parked(flow, connection)
-          else connection.pass({ split: false, deliver: true })
-        },
-        settled: (connection, settlement) => events?.settled(flow, connection, settlement),
-        closed: (connection) => events?.closed(flow, connection),
-      }),
-    ),
+    Array.from({ length: flows }, (_, flow) => createWing(target, siteOf(flow))),
   )
 
   return {
     wings,
     attend(next) {
       events = next
+      attendShared(next)
     },
     async close() {
       events = undefined
+      attendShared(undefined)
       await Promise.all(wings.map((wing) => wing.close()))
+    },
+  }
+}
+
+/** A site that keeps count of its open connections. */
+function collecting(site: GateSite, connections: Set<GatedConnection>): GateSite {
+  return {
+    ...site,
+    opened(connection) {
+      connections.add(connection)
+      site.opened(connection)
+    },
+    closed(connection) {
+      connections.delete(connection)
+      site.closed(connection)
     },
   }
 }
@@ -94,21 +105,31 @@ function readTarget(url: string): Target {
   }
 }
 
-async function createWing(url: string, target: Target, events: GateSite): Promise<Wing> {
+const ignore = (): void => {}
+
+async function createWing(target: Target, events: GateSite): Promise<Wing> {
   const connections = new Set<GatedConnection>()
-  const site: GateSite = {
-    ...events,
-    opened(connection) {
-      connections.add(connection)
-      events.opened(connection)
-    },
-    closed(connection) {
-      connections.delete(connection)
-      events.closed(connection)
-    },
-  }
+  let retire = (): void => {}
+  let site = openSite()
   let listener: GateListener = await listen(site)
   let pool = createPool()
+
+  /** Whoever comes to a site that was given up belongs to a run that is over. */
+  function openSite(): GateSite {
+    const open = collecting(events, connections)
+    let over = false
+    retire = () => {
+      over = true
+    }
+    return {
+      ...open,
+      opened(connection) {
+        if (!over) return open.opened(connection)
+        connection.freeze()
+        connection.hangUp()
+      },
+    }
+  }
 
   function createPool(): Pool {
     const made = new Pool({
@@ -118,7 +139,8 @@ async function createWing(url: string, target: Target, events: GateSite): Promis
       stream: () => new GateStream(site),
     })
     // An idle connection that is cut between runs is replaced by the pool.
-    made.on('error', () => undefined)
+    made.on('error', ignore)
+    made.on('connect', (client) => client.on('error', ignore))
     return made
   }
 
@@ -135,7 +157,9 @@ async function createWing(url: string, target: Target, events: GateSite): Promis
         connection.freeze()
         connection.hangUp()
       }
+      retire()
       const old = listener
+      site = openSite()
       listener = await listen(site)
       await old.close()
       pool = createPool()

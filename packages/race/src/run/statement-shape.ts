@@ -37,8 +37,8 @@ export interface StatementShape {
   /** More than one of INSERT, UPDATE, DELETE, MERGE. */
   readonly writesSeveral: boolean
   readonly isolation: Footprint['isolation'] | undefined
-  /** It may leave something in the session that the next run would find. */
-  readonly residue: boolean
+  /** What it may leave in the session for the next run to find. */
+  readonly residue: 'locks' | 'settings' | undefined
 }
 
 const local = new Set([
@@ -111,7 +111,7 @@ function read(tokens: readonly SqlToken[]): StatementShape {
       [...calls].some((call) => call.startsWith('pg_try_advisory')),
     writesSeveral: writesIn(words) > 1,
     isolation: isolationIn(verb, words),
-    residue: leavesResidue(verb, words, calls) || setsForSession(tokens),
+    residue: residueOf(verb, words, calls) ?? (setsForSession(tokens) ? 'settings' : undefined),
   }
 }
 
@@ -190,17 +190,18 @@ function isolationIn(verb: string, words: readonly string[]): Footprint['isolati
   return level.includes('committed') || level.includes('uncommitted') ? 'read committed' : undefined
 }
 
-function leavesResidue(
+function residueOf(
   verb: string,
   words: readonly string[],
   calls: ReadonlySet<string>,
-): boolean {
-  if (verb === 'set') return words[1] !== 'local' && words[1] !== 'transaction'
-  if (verb === 'listen' || verb === 'prepare') return true
-  if (verb === 'create' || verb === 'select') {
-    if (words.includes('temp') || words.includes('temporary')) return true
+): StatementShape['residue'] {
+  if ([...calls].some((call) => /^pg(_try)?_advisory_lock(_shared)?$/.test(call))) return 'locks'
+  if (verb === 'set') {
+    return words[1] === 'local' || words[1] === 'transaction' ? undefined : 'settings'
   }
-  return [...calls].some((call) => /^pg(_try)?_advisory_lock(_shared)?$/.test(call))
+  const temporary = words.includes('temp') || words.includes('temporary')
+  if (temporary && (verb === 'create' || verb === 'select')) return 'settings'
+  return verb === 'listen' || verb === 'prepare' ? 'settings' : undefined
 }
 
 /** A `set_config` whose last argument is not plainly `true` may outlive the transaction. */

@@ -66,6 +66,10 @@ export const syncMessage: Buffer = writeFrame('S')
 export const flushMessage: Buffer = writeFrame('H')
 export const terminateMessage: Buffer = writeFrame('X')
 
+export function writeQuery(text: string): Buffer {
+  return writeFrame('Q', zeroTerminated(text))
+}
+
 /** What a simple query of one statement says, in the extended protocol and without its Sync. */
 export function writeExtended(text: string): Buffer {
   const unnamed = zeroTerminated('')

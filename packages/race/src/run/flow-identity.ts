@@ -1,0 +1,10 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+/** Whose code is running, for connections that several flows share. */
+export interface FlowIdentity {
+  readonly flow: number
+  /** The run is over: what the flow still does is not heard. */
+  over: boolean
+}
+
+export const flowIdentity: AsyncLocalStorage<FlowIdentity> = new AsyncLocalStorage()

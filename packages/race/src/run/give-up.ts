@@ -1,0 +1,54 @@
+import { flowOfPid, nameOf, type Play } from './play.ts'
+
+/** Nobody can be let go on: waits for a flow that does something else, but not for ever. */
+export async function waitForAnything(play: Play): Promise<void> {
+  if (waitsForTheDead(play)) return
+  const before = play.activity
+  const deadline = performance.now() + play.setting.hangMs
+  while (play.activity === before && performance.now() < deadline) {
+    await play.signal.wait(Math.ceil(deadline - performance.now()))
+  }
+  if (play.activity === before) giveUp(play)
+}
+
+/** A flow that has ended will not let go of what it still holds. */
+function waitsForTheDead(play: Play): boolean {
+  for (const lane of play.lanes.filter(({ status }) => status === 'blocked')) {
+    const owner = lane.blockers
+      .map((pid) => flowOfPid(play, pid))
+      .find((flow) => flow !== undefined && play.performers[flow]?.outcome !== undefined)
+    if (owner === undefined) continue
+    play.trouble ??= {
+      kind: 'hung-flow',
+      flow: lane.flow,
+      message:
+        `${nameOf(play, lane.flow)} waits for a lock that ${nameOf(play, owner)} still holds although ` +
+        'it has ended: its transaction was left open. Commit, roll back, and release the client.',
+    }
+    return true
+  }
+  return false
+}
+
+export function giveUp(play: Play): void {
+  const { stage, hangMs } = play.setting
+  const flow = play.performers.findIndex(({ outcome }) => outcome === undefined)
+  const name = nameOf(play, flow)
+  const waiting = stage.wings[flow]?.pool.waitingCount ?? 0
+  play.trouble ??=
+    waiting > 0
+      ? {
+          kind: 'pool-too-small',
+          flow,
+          message:
+            `${name} waits for a connection of its pool, and all of them are in use by itself. ` +
+            'Give the pool as many connections as the flow uses at once.',
+        }
+      : {
+          kind: 'hung-flow',
+          flow,
+          message:
+            `${name} neither ended nor sent a statement for ${hangMs} ms. ` +
+            'It waits for something that does not come: a promise, another flow, a connection.',
+        }
+}

@@ -1,0 +1,60 @@
+import type { GatedConnection } from '../gate/gated-connection.ts'
+import type { GateSite } from '../gate/open-gate.ts'
+import type { ServerAddress } from '../gate/server-socket.ts'
+import type { Settlement } from '../gate/unit.ts'
+import { type FlowIdentity, flowIdentity } from './flow-identity.ts'
+
+/** What a run wants to hear of its flows' connections. */
+export interface RunEvents {
+  parked(flow: number, connection: GatedConnection): void
+  settled(flow: number, connection: GatedConnection, settlement: Settlement): void
+  closed(flow: number, connection: GatedConnection): void
+  opened(flow: number, connection: GatedConnection): void
+}
+
+/** Connections of clients that the code under test keeps for itself; see `instrument`. */
+export const sharedConnections: Set<GatedConnection> = new Set()
+
+/** Clients that look at the others and must never wait at a gate. */
+export const uncontrolled: WeakSet<object> = new WeakSet()
+
+let events: RunEvents | undefined
+
+/** Who hears of shared connections from now on; without anybody everything passes. */
+export function attendShared(next: RunEvents | undefined): void {
+  events = next
+}
+
+const nobody = -1
+
+function flowOf(connection: GatedConnection): number {
+  return (connection.owner as FlowIdentity | undefined)?.flow ?? nobody
+}
+
+/** A gate for one client: who uses it is known by whose code sends. */
+export function sharedSite(server: ServerAddress): GateSite {
+  return {
+    server,
+    startOptions: '',
+    identify: () => flowIdentity.getStore(),
+    opened(connection) {
+      sharedConnections.add(connection)
+      events?.opened(flowIdentity.getStore()?.flow ?? nobody, connection)
+    },
+    parked(connection) {
+      const owner = connection.owner as FlowIdentity | undefined
+      if (owner?.over) {
+        // Of a flow whose run is over.
+        connection.freeze()
+        connection.hangUp()
+      } else if (events && owner) events.parked(owner.flow, connection)
+      else connection.pass({ split: false, deliver: true })
+    },
+    settled: (connection, settlement) =>
+      events?.settled(flowOf(connection), connection, settlement),
+    closed(connection) {
+      sharedConnections.delete(connection)
+      events?.closed(flowOf(connection), connection)
+    },
+  }
+}
