@@ -9,6 +9,7 @@ const classes: readonly (readonly [ErrorClass, string])[] = [
   ['UsageError', 'A programming mistake. No retry helps; the code has to change.'],
   ['RefusedError', 'A rule said no, and nothing was changed.'],
   ['ContentionError', 'Somebody else was there. The same call may succeed later.'],
+  ['LostError', 'You had it and no longer do. Stop the work that relied on it.'],
   [
     'UnknownOutcomeError',
     'The commit may or may not have happened. Never repeat it blindly: look for its effect first.',

@@ -6,6 +6,7 @@ export {
   type ErrorDetails,
   HoldfastError,
   isHoldfastError,
+  LostError,
   RefusedError,
   SchemaError,
   UnknownOutcomeError,

@@ -92,3 +92,39 @@ export interface Driver<Tx> {
     settings: TransactionSettings,
   ): Promise<T>
 }
+
+/**
+ * One connection that is ours alone until it ends, for what lives in a session. Autocommit: every
+ * statement is a transaction of its own.
+ */
+export interface Session extends Executor {
+  /** Aborted, with the reason, as soon as the client knows that the connection is gone. */
+  readonly lost: AbortSignal
+  /**
+   * The backend's process id as the client was told when it connected. A pooler makes one up: if
+   * the server says otherwise, the session is not ours alone.
+   */
+  readonly claimedPid: number | undefined
+  /** Closes the connection, so that nothing of the session is left. Calling it again is harmless. */
+  end(): Promise<void>
+}
+
+/** Notifications of one channel. A hint: those sent while the connection was down are lost. */
+export interface Listening {
+  /** Aborted when the connection is gone, by clients that do not connect again by themselves. */
+  readonly lost: AbortSignal
+  end(): Promise<void>
+}
+
+/** A driver whose client can keep a connection to itself. */
+export interface SessionDriver<Tx> extends Driver<Tx> {
+  /** Takes a connection and keeps it. It should lead straight to the server. */
+  session(): Promise<Session>
+  /** Hears notifications on a connection of its own, which should lead straight to the server. */
+  listen(channel: string, heard: (payload: string) => void): Promise<Listening>
+}
+
+/** Whether this driver's client can keep a connection to itself. */
+export function hasSessions<Tx>(driver: Driver<Tx>): driver is SessionDriver<Tx> {
+  return typeof (driver as Partial<SessionDriver<Tx>>).session === 'function'
+}

@@ -8,6 +8,7 @@ export type ErrorClass =
   | 'UsageError'
   | 'RefusedError'
   | 'ContentionError'
+  | 'LostError'
   | 'UnknownOutcomeError'
   | 'DriverError'
   | 'SchemaError'
@@ -269,6 +270,96 @@ const table = {
     retryable: false,
     what: 'The functions in the database answered in a form that this version does not know.',
     next: 'Run `holdfast doctor`, then `holdfast migrate`.',
+  },
+  LEASE_NAME_INVALID: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'The name or scope of a lease cannot be stored exactly as it is.',
+    next: 'Pass a text of 1 to 512 bytes without NUL; details.field names it.',
+  },
+  LEASE_TIMEOUT: {
+    class: 'ContentionError',
+    retryable: true,
+    what: 'The lease was not free within the limit.',
+    next: 'Try again later or raise wait; leases.read() tells who holds it and until when.',
+  },
+  LEASE_LOST: {
+    class: 'LostError',
+    retryable: false,
+    what: 'The lease is no longer held: it expired, was released, or somebody else has it.',
+    next: 'Stop the work that relied on it and let its transaction roll back; details.reason says why. Acquire it again to go on.',
+  },
+  LEASE_OUTSIDE_TRANSACTION: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'The fence was to be checked outside a transaction, where nothing keeps it true for the write.',
+    next: 'Pass the transaction handle in which the protected write is made.',
+  },
+  LEASE_SESSION_POOLED: {
+    class: 'DriverError',
+    retryable: false,
+    what: 'A lock that lives in a session was asked for through a pooler, which gives the session to others.',
+    next: 'Give the election a pool that connects straight to the server, or leave out session: leases work behind poolers.',
+  },
+  CLAIM_OUTSIDE_TRANSACTION: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'Rows were to be claimed or finished in a transaction, but the handle is not inside one.',
+    next: 'Pass the transaction handle your client gave you, or no handle at all: then the call is a transaction of its own.',
+  },
+  CLAIM_STALE_SNAPSHOT: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'At REPEATABLE READ and SERIALIZABLE a claim sees rows that others have claimed since, and fails on them.',
+    next: 'Claim in a transaction at READ COMMITTED, or without a handle. Completing is safe at every level.',
+  },
+  CLAIM_LOST: {
+    class: 'LostError',
+    retryable: false,
+    what: 'The lease of the claim was over, so the row may be worked on by somebody else.',
+    next: 'Roll back what belongs to it and stop; the row is tried again by whoever has it. Choose a longer lease if handlers block the event loop.',
+  },
+  CLAIM_STOPPED: {
+    class: 'ContentionError',
+    retryable: true,
+    what: 'The worker is stopping and did not wait for this handler any longer.',
+    next: 'Stop soon; the row is given back without counting the attempt. Give stop() more time if handlers need it.',
+  },
+  CLAIM_TABLE_UNFIT: {
+    class: 'SchemaError',
+    retryable: false,
+    what: 'The table does not have what the claims over it need.',
+    next: 'Look at details.findings, which say what to change; claims.check() lists them too.',
+  },
+  SCHEDULE_TICK_LOST: {
+    class: 'LostError',
+    retryable: false,
+    what: 'The tick is no longer ours: its lease could not be renewed in time, or somebody else has taken it.',
+    next: 'Stop the work; under at-least-once another process does it again. Raise lease if the event loop stalls or the database is slow.',
+  },
+  SCHEDULE_TOO_EARLY: {
+    class: 'RefusedError',
+    retryable: false,
+    what: "The scheduled instant lies more than a minute ahead of the database's clock, so that no tick was taken.",
+    next: 'Pass the scheduled time that the platform sent, in milliseconds or as ISO 8601; check the clock of the database.',
+  },
+  ONCE_KEY_INVALID: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'A key or scope cannot be stored exactly as it is.',
+    next: 'Pass a text of 1 to 512 bytes without NUL; details.field names it.',
+  },
+  ONCE_OUTSIDE_TRANSACTION: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'The handle is not inside a transaction, so that work and memory of it could not commit together.',
+    next: 'Pass the transaction handle your client gave you, or no handle at all: then the work is a transaction of its own.',
+  },
+  ONCE_RESULT_INVALID: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'What the body returned cannot be stored as JSON; nothing was changed.',
+    next: 'Return plain data: no bigint, no cycle. Nothing at all is fine too.',
   },
 } as const
 

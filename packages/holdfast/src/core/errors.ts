@@ -64,6 +64,8 @@ export class UsageError extends HoldfastError {}
 export class RefusedError extends HoldfastError {}
 /** Somebody else was there; the same call may succeed later. */
 export class ContentionError extends HoldfastError {}
+/** We had it and no longer do: whatever relied on it has to stop. */
+export class LostError extends HoldfastError {}
 /** The commit may or may not have happened. Never repeat blindly. */
 export class UnknownOutcomeError extends HoldfastError {}
 /** The client or the connection, not the data. */
@@ -72,7 +74,15 @@ export class DriverError extends HoldfastError {}
 export class SchemaError extends HoldfastError {}
 
 const classes: Record<ErrorClass, new (code: ErrorCode, context?: ErrorContext) => HoldfastError> =
-  { UsageError, RefusedError, ContentionError, UnknownOutcomeError, DriverError, SchemaError }
+  {
+    UsageError,
+    RefusedError,
+    ContentionError,
+    LostError,
+    UnknownOutcomeError,
+    DriverError,
+    SchemaError,
+  }
 
 /** Makes the error of the class its code belongs to. */
 export function holdfastError(code: ErrorCode, context?: ErrorContext): HoldfastError {

@@ -1,5 +1,11 @@
 import { bodyFailure, commitFailure } from '../core/commit-failure.ts'
-import type { Driver, Row, Statement, Transaction, TransactionSettings } from '../core/driver.ts'
+import type {
+  Row,
+  SessionDriver,
+  Statement,
+  Transaction,
+  TransactionSettings,
+} from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import {
@@ -10,6 +16,7 @@ import {
 } from '../engines/postgres/transaction.ts'
 import { pgTransactionState, watchConnection } from './pg-connection.ts'
 import { PgOpenings } from './pg-opening.ts'
+import { pgListening, pgSession } from './pg-session.ts'
 import { pipelineMessage, simpleMessage } from './pg-wire.ts'
 import { isWireClient, sendOnWire } from './pg-wire-query.ts'
 
@@ -58,7 +65,7 @@ export interface PgOptions {
 export function fromPg<Pool extends PgPool>(
   pool: Pool,
   options: PgOptions = {},
-): Driver<PgClientOf<Pool>> {
+): SessionDriver<PgClientOf<Pool>> {
   type Tx = PgClientOf<Pool>
   const openings = new PgOpenings(options.prepare !== 'never')
   const join = (client: PgClient): Transaction<Tx> => {
@@ -92,6 +99,9 @@ export function fromPg<Pool extends PgPool>(
     },
     join: (tx) => join(assertClient(tx)),
     transaction: (body, settings) => runOn(pool, join, openings, body, settings),
+    session: async () => pgSession(await pool.connect(), runStatement),
+    listen: async (channel, heard) =>
+      await pgListening(await pool.connect(), runStatement, channel, heard),
   }
 }
 

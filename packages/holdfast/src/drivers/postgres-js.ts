@@ -1,8 +1,15 @@
-import type { Driver, Row, Statement, Transaction, TransactionState } from '../core/driver.ts'
+import type {
+  Row,
+  SessionDriver,
+  Statement,
+  Transaction,
+  TransactionState,
+} from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { inNativeSavepoint } from './native-savepoint.ts'
 import { runInBegin } from './postgres-js-begin.ts'
 import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
+import { postgresJsListening, postgresJsSession } from './postgres-js-session.ts'
 
 /** The part of a postgres.js `sql` we use. */
 export interface PostgresJsSql {
@@ -38,7 +45,7 @@ export interface PostgresJsOptions {
 export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
   sql: Sql,
   options: PostgresJsOptions = {},
-): Driver<PostgresJsTransactionOf<Sql>> {
+): SessionDriver<PostgresJsTransactionOf<Sql>> {
   type Tx = PostgresJsTransactionOf<Sql>
   const run = runner(options.prepare ?? 'auto', databaseNames(sql))
   const join = (tx: Tx, state: () => TransactionState): Transaction<Tx> => {
@@ -78,6 +85,8 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
         body,
       })
     },
+    session: () => postgresJsSession(sql, run),
+    listen: (channel, heard) => postgresJsListening(sql, channel, heard),
   }
 }
 

@@ -1,0 +1,34 @@
+import type { Statement } from '../../core/driver.ts'
+import { quoteIdentifier } from './identifier.ts'
+
+/** Which backend serves this statement; what a pooler told the client is somebody else's. */
+export const whichBackend: Statement = {
+  text: 'SELECT pg_catalog.pg_backend_pid() AS pid',
+  values: [],
+}
+
+/** Ends the session that sends it, for clients that cannot close one connection of their pool. */
+export const endOwnBackend: Statement = {
+  text: 'SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid()) AS ended',
+  values: [],
+}
+
+/**
+ * For a session that must be seen to be dead soon: a client whose machine is gone is noticed within
+ * about `ms`, and being idle is no reason to be ended. Both last as long as the session.
+ */
+export function keepWatch(ms: number): Statement {
+  const seconds = String(Math.max(1, Math.round(ms / 3_000)))
+  return {
+    text: `SELECT pg_catalog.set_config('tcp_keepalives_idle', $1::text, false) AS idle,
+      pg_catalog.set_config('tcp_keepalives_interval', $1::text, false) AS pause,
+      pg_catalog.set_config('tcp_keepalives_count', '2', false) AS count,
+      pg_catalog.set_config('tcp_user_timeout', $2::text, false) AS unanswered,
+      pg_catalog.set_config('idle_session_timeout', '0', false) AS patience`,
+    values: [seconds, String(Math.round(ms))],
+  }
+}
+
+export function listenText(channel: string): string {
+  return `LISTEN ${quoteIdentifier(channel)}`
+}

@@ -1,0 +1,152 @@
+import { type Duration, durationMs } from '../core/duration.ts'
+import type { Driver } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { forgetLeases, readLease } from '../engines/postgres/leases.ts'
+import { callFunction } from '../tx/call-function.ts'
+import { assertNotNested } from '../tx/run.ts'
+import { tryLease, type WantedLease, waitForLease } from './acquire-lease.ts'
+import { fence, type Lease, leaseOn } from './lease.ts'
+import { leaseName } from './lease-name.ts'
+import { type LeaseOptions, leaseTerms } from './lease-terms.ts'
+import { runAlone } from './run-call.ts'
+
+export type { LeaseLostEvent, LossReason, RenewalFailedEvent } from './held-lease.ts'
+export { createLeader, type Leader, type LeaderOptions, type Term } from './leader.ts'
+export type { Lease } from './lease.ts'
+export type { LeaseOptions } from './lease-terms.ts'
+
+/** Settings of the room. */
+export interface LeasesOptions {
+  /** Where its tables are. @defaultValue 'holdfast' */
+  readonly schema?: string
+}
+
+/** Options of `acquire`. */
+export interface AcquireLeaseOptions extends LeaseOptions {
+  /** Longest wait; `Infinity` waits for as long as it takes. @defaultValue '10 s' */
+  readonly wait?: Duration
+  /** Pause between two looks at a lease that is held. @defaultValue '500 ms' */
+  readonly retryEvery?: Duration
+  /** Ends the wait. */
+  readonly signal?: AbortSignal
+}
+
+/** What is known about a lease. */
+export interface LeaseReading {
+  /** `delayed`: it expired, and `delayAfterLoss` is not over yet. */
+  readonly state: 'held' | 'delayed' | 'free'
+  /** Of the holder, or of the last one. */
+  readonly token: bigint
+  readonly note: string | undefined
+  /** By the server's clock. */
+  readonly acquiredAt: Date | undefined
+  readonly expiresAt: Date | undefined
+}
+
+/** Exclusion that outlives a transaction, with a fence for those who lost it and do not know yet. */
+export interface Leases<Tx> {
+  /**
+   * Takes a lease, waiting until it is free. It is renewed in the background until it is released.
+   *
+   * @example
+   * await using lease = await hf.leases.acquire('nightly-report', { ttl: '30 s' })
+   * await work({ signal: lease.signal })
+   * @throws LEASE_TIMEOUT, LEASE_NAME_INVALID, OPTION_INVALID, SCHEMA_MISSING, TX_NESTED
+   */
+  acquire(name: string, options?: AcquireLeaseOptions): Promise<Lease<Tx>>
+  /**
+   * Takes a lease if it is free, and gives nothing if it is not.
+   *
+   * @example
+   * await using lease = await hf.leases.tryAcquire('nightly-report')
+   * if (lease === undefined) return 'somebody else is at it'
+   * @throws LEASE_NAME_INVALID, OPTION_INVALID, SCHEMA_MISSING, TX_NESTED
+   */
+  tryAcquire(name: string, options?: LeaseOptions): Promise<Lease<Tx> | undefined>
+  /**
+   * `lease.guard` for who was handed a token instead of the lease: another process, a job.
+   *
+   * @throws LEASE_LOST, LEASE_OUTSIDE_TRANSACTION, LEASE_NAME_INVALID
+   */
+  guard(tx: Tx, held: { name: string; token: bigint; scope?: string }): Promise<void>
+  /** Who holds it and until when; nothing if it was never held. A look, not a right. */
+  read(name: string, options?: { readonly scope?: string }): Promise<LeaseReading | undefined>
+  /**
+   * Deletes rows of leases that nobody has held for so long, and says how many. Tokens do not start
+   * again. Only needed where names are made up as you go.
+   *
+   * @throws OPTION_INVALID
+   */
+  forget(options: { readonly idleFor: Duration; readonly limit?: number }): Promise<number>
+}
+
+/** Stands for a wait without end; the timer takes what it can. */
+function waitOf(wait: Duration): number {
+  return wait === Number.POSITIVE_INFINITY ? wait : durationMs(wait, 'wait')
+}
+
+/** Leases over a driver. */
+export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}): Leases<Tx> {
+  const schema = options.schema ?? 'holdfast'
+  const run = runAlone(driver)
+  const wantedOf = (name: string, leaseOptions: LeaseOptions): WantedLease => ({
+    schema,
+    name: leaseName(name, leaseOptions.scope),
+    terms: leaseTerms(leaseOptions),
+    note: leaseOptions.note,
+    sessionLock: undefined,
+  })
+  return {
+    async acquire(name, { wait = '10 s', retryEvery = '500 ms', signal, ...leaseOptions } = {}) {
+      const wanted = wantedOf(name, leaseOptions)
+      const waiting = {
+        waitMs: waitOf(wait),
+        retryMs: durationMs(retryEvery, 'retryEvery'),
+        signal,
+      }
+      assertNotNested(driver)
+      return leaseOn(driver, schema, await waitForLease(wanted, run, waiting))
+    },
+    async tryAcquire(name, leaseOptions = {}) {
+      const wanted = wantedOf(name, leaseOptions)
+      assertNotNested(driver)
+      const outcome = await tryLease(wanted, run)
+      return typeof outcome === 'number' ? undefined : leaseOn(driver, schema, outcome)
+    },
+    async guard(tx, { name, token, scope }) {
+      const reason = await fence(driver, schema, tx, { ...leaseName(name, scope), token })
+      if (reason === undefined) return
+      throw holdfastError('LEASE_LOST', { details: { subject: name, reason } })
+    },
+    async read(name, { scope } = {}) {
+      const answer = await run(readLease(schema, leaseName(name, scope)))
+      return answer === null ? undefined : readingOf(answer)
+    },
+    async forget({ idleFor, limit = 1_000 }) {
+      const call = forgetLeases(schema, durationMs(idleFor, 'idleFor'), limit)
+      return Number(await callFunction(driver, undefined, call, 'LEASE_OUTSIDE_TRANSACTION'))
+    },
+  }
+}
+
+function readingOf(answer: string): LeaseReading {
+  const { state, token, note, acquired, expires } = JSON.parse(answer) as {
+    readonly state: LeaseReading['state']
+    readonly token: string
+    readonly note: string | null
+    readonly acquired: string | null
+    readonly expires: string | null
+  }
+  return {
+    state,
+    token: BigInt(token),
+    note: note ?? undefined,
+    acquiredAt: momentOf(acquired),
+    expiresAt: momentOf(expires),
+  }
+}
+
+/** Microseconds since 1970 as the Date that contains them. */
+function momentOf(micros: string | null): Date | undefined {
+  return micros === null ? undefined : new Date(Number(BigInt(micros) / 1_000n))
+}

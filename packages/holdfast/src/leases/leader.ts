@@ -1,0 +1,176 @@
+import { pause } from '../core/backoff.ts'
+import type { Driver, SessionDriver } from '../core/driver.ts'
+import { type Duration, durationMs } from '../core/duration.ts'
+import { isHoldfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
+import { spread, type WantedLease } from './acquire-lease.ts'
+import type { HeldLease } from './held-lease.ts'
+import { type Lease, leaseOn } from './lease.ts'
+import { leaseName } from './lease-name.ts'
+import { type LeaseOptions, leaseTerms } from './lease-terms.ts'
+import { runAlone } from './run-call.ts'
+import { leaderLock, leaseSeat, type Seat, sessionSeat } from './seat.ts'
+
+/** Settings of an election. All candidates of one name take part in the same one. */
+export interface LeaderOptions extends Omit<LeaseOptions, 'renew'> {
+  /** What is led. */
+  readonly name: string
+  /**
+   * How long others wait if the leader is gone without a word, and how long it takes until a leader
+   * that cannot reach the server steps down. @defaultValue '15 s'
+   */
+  readonly ttl?: Duration
+  /** Pause between two tries of those who do not lead. @defaultValue '1 s', with `session` '200 ms' */
+  readonly retryEvery?: Duration
+  /**
+   * A driver whose pool leads straight to the server. Each candidate then keeps one connection, and
+   * leadership passes on as soon as the leader's connection ends, without waiting for `ttl`. Only
+   * clients that can keep a connection have it: `fromPg`, `fromPostgresJs`.
+   */
+  readonly session?: Pick<SessionDriver<never>, 'session'>
+}
+
+/** The time in which this process leads. */
+export type Term<Tx> = Pick<Lease<Tx>, 'token' | 'signal' | 'remainingMs' | 'guard'>
+
+/** Published on `holdfast:leader.trouble`: a try, or a term that was lost, ended with an error. */
+export interface LeaderTroubleEvent {
+  readonly name: string
+  readonly during: 'campaign' | 'term' | 'resigning'
+  readonly error: unknown
+}
+
+/** A candidate. */
+export interface Leader<Tx> {
+  /** The term of this process, while it leads. */
+  readonly term: Term<Tx> | undefined
+  /**
+   * Waits to be elected, then runs the body. It ends when the body does: by then somebody else may
+   * lead. If leadership is lost, the term's signal is aborted, the body is waited for, and the
+   * candidate stands again. The signal given here ends it all: the body is told by its own signal.
+   *
+   * @example
+   * await hf.leader({ name: 'reconciler' }).run(async (term) => {
+   *   while (!term.signal.aborted) await reconcile(term)
+   * }, { signal: shutdown })
+   * @throws what the body throws while it leads; LEASE_SESSION_POOLED, SCHEMA_MISSING
+   */
+  run(
+    body: (term: Term<Tx>) => Promise<void>,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<void>
+}
+
+/** Elections over a driver. */
+export function createLeader<Tx>(
+  driver: Driver<Tx>,
+  options: LeaderOptions,
+  { schema = 'holdfast' }: { readonly schema?: string } = {},
+): Leader<Tx> {
+  const { session, note } = options
+  const name = leaseName(options.name, options.scope)
+  const retryMs = durationMs(
+    options.retryEvery ?? (session === undefined ? '1 s' : '200 ms'),
+    'retryEvery',
+  )
+  const wanted: WantedLease = {
+    schema,
+    name,
+    terms: leaseTerms(options, '15 s'),
+    note,
+    sessionLock: session === undefined ? undefined : leaderLock(name),
+  }
+  const takeSeat = async (): Promise<Seat> =>
+    session === undefined ? leaseSeat(wanted, runAlone(driver)) : await sessionSeat(wanted, session)
+  const trouble = (during: LeaderTroubleEvent['during'], error: unknown): void =>
+    publish(channels.leaderTrouble, { name: name.name, during, error } satisfies LeaderTroubleEvent)
+  let current: Term<Tx> | undefined
+
+  /** True if the body ended by itself. */
+  const lead = async (
+    lease: HeldLease,
+    seat: Seat,
+    body: (term: Term<Tx>) => Promise<void>,
+    stop: AbortSignal | undefined,
+  ): Promise<boolean> => {
+    const { token, guard, remainingMs } = leaseOn(driver, schema, lease)
+    const signal = stop === undefined ? lease.signal : AbortSignal.any([lease.signal, stop])
+    current = { token, signal, guard, remainingMs }
+    const { stopBeforeMs } = wanted.terms
+    // A body that does not stop must not keep the others waiting: the fence is what holds it back.
+    let leaving: NodeJS.Timeout | undefined
+    lease.signal.addEventListener('abort', () => {
+      leaving = setTimeout(() => void seat.leave(), stopBeforeMs)
+      leaving.unref()
+    })
+    try {
+      await body(current)
+      return !lease.over
+    } catch (error) {
+      if (!lease.over) {
+        if (stop?.aborted === true && error === stop.reason) return true
+        throw error
+      }
+      trouble('term', error)
+      return false
+    } finally {
+      current = undefined
+      await resign(lease)
+      clearTimeout(leaving)
+    }
+  }
+
+  /** Whatever goes wrong here, the lease ends by itself. */
+  const resign = async (lease: HeldLease): Promise<void> => {
+    // A lock goes with its session, which ends right after.
+    if (lease.over && session !== undefined) return
+    try {
+      const state = await lease.release()
+      if (state === 'stacked' || state === 'unlocked') lease.lose('unlocked')
+    } catch (error) {
+      trouble('resigning', error)
+    }
+  }
+
+  return {
+    get term() {
+      return current
+    },
+    async run(body, { signal } = {}) {
+      let seat: Seat | undefined
+      try {
+        while (signal?.aborted !== true) {
+          let lease: HeldLease | undefined
+          try {
+            seat ??= await takeSeat()
+            lease = await seat.attempt()
+          } catch (error) {
+            // What no retry helps against; an outage is none of it.
+            if (isHoldfastError(error) && !error.retryable) throw error
+            trouble('campaign', error)
+            await seat?.leave()
+            seat = undefined
+          }
+          if (lease !== undefined && seat !== undefined) {
+            const ended = await lead(lease, seat, body, signal)
+            await seat.leave()
+            seat = undefined
+            if (ended) return
+          }
+          await untilNextTry(retryMs, signal)
+        }
+      } finally {
+        await seat?.leave()
+      }
+    },
+  }
+}
+
+/** Those who were elected together would try together for ever. An end of the wait is no error. */
+async function untilNextTry(retryMs: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await pause(spread(retryMs), signal)
+  } catch (error) {
+    if (signal?.aborted !== true) throw error
+  }
+}

@@ -1,0 +1,73 @@
+import type { Session, SessionDriver } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { lockKey } from '../core/lock-key.ts'
+import type { LeaseName } from '../engines/postgres/leases.ts'
+import { keepWatch, whichBackend } from '../engines/postgres/session.ts'
+import { tryLease, type WantedLease } from './acquire-lease.ts'
+import type { HeldLease } from './held-lease.ts'
+import { type RunCall, runOn } from './run-call.ts'
+
+/** Where a candidate stands: it tries for the lease, and whoever has it may be told to leave. */
+export interface Seat {
+  /** The lease, or nothing if somebody else leads. */
+  attempt(): Promise<HeldLease | undefined>
+  /** Gives up whatever the seat holds besides the lease. Calling it again is harmless. */
+  leave(): Promise<void>
+}
+
+/** A candidate that needs no connection of its own. */
+export function leaseSeat(wanted: WantedLease, run: RunCall): Seat {
+  return {
+    async attempt() {
+      const outcome = await tryLease(wanted, run)
+      return typeof outcome === 'number' ? undefined : outcome
+    },
+    leave: () => Promise.resolve(),
+  }
+}
+
+/** The advisory lock whose holder leads. */
+export function leaderLock({ scope, name }: LeaseName): bigint {
+  const { lock } = lockKey('holdfast-leader', scope, name)
+  if (lock.kind !== 'bigint') throw holdfastError('LOCK_KEY_INVALID')
+  return lock.id
+}
+
+/**
+ * A candidate that holds a session: the server lets go of its lock the moment the connection ends.
+ * The session is closed, not given back, so that no lock is ever left in it.
+ *
+ * @throws LEASE_SESSION_POOLED
+ */
+export async function sessionSeat(
+  wanted: WantedLease,
+  driver: Pick<SessionDriver<never>, 'session'>,
+): Promise<Seat> {
+  const session = await driver.session()
+  try {
+    await assertDirect(session)
+    await session.query(keepWatch(wanted.terms.ttlMs))
+  } catch (error) {
+    await session.end()
+    throw error
+  }
+  const seat = leaseSeat(wanted, runOn(session))
+  let lease: HeldLease | undefined
+  session.lost.addEventListener('abort', () => lease?.lose('connection'), { once: true })
+  return {
+    async attempt() {
+      session.lost.throwIfAborted()
+      lease = await seat.attempt()
+      // Lost between the answer and this line.
+      if (session.lost.aborted) lease?.lose('connection')
+      return lease
+    },
+    leave: () => session.end(),
+  }
+}
+
+/** A pooler reports a process id of its own making, and hands the session to the next client. */
+async function assertDirect(session: Session): Promise<void> {
+  const [row] = await session.query(whichBackend)
+  if (Number(row?.['pid']) !== session.claimedPid) throw holdfastError('LEASE_SESSION_POOLED')
+}
