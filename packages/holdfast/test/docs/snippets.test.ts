@@ -8,7 +8,7 @@ import { afterAll, describe, expect, inject, test } from 'vitest'
 import { execute } from './checks/execute.ts'
 import { type Block, blocksOf, isForUsers, readPages } from './checks/pages.ts'
 import { checkRegions, readRegion } from './checks/regions.ts'
-import { snippetOf } from './checks/snippets.ts'
+import { lastingLines, snippetOf } from './checks/snippets.ts'
 import { openWorkshop, type Workshop } from './checks/workshop.ts'
 
 const blocks = readPages().filter(isForUsers).flatMap(blocksOf)
@@ -51,7 +51,8 @@ describe('the snippets', () => {
       '%s',
       async (_, snippet) => {
         const printed = await runOf(workshop, snippet)
-        expect(printed).toEqual(snippet.prints)
+        const whole = snippet.block.printed !== undefined
+        expect(whole ? lastingLines(printed.join('\n')) : printed).toEqual(snippet.prints)
       },
     )
   })
@@ -123,6 +124,22 @@ describe('the checks go red', () => {
     expect(checkRegions([from(region, `${code} `)])).toHaveLength(1)
     expect(checkRegions([from(`${region}s`, code)])).toHaveLength(1)
     expect(checkRegions([from('gone.ts#upload', code)])).toHaveLength(1)
+  })
+
+  test('for an output that is another than the block below says', async () => {
+    const [told, , lied] = blocksOf({
+      path: 'docs/made-up.md',
+      text: [1, 2]
+        .map(
+          (n) =>
+            `\`\`\`ts run\nconsole.log(1, '${n} ms')\n\`\`\`\n\n<!-- printed: above -->\n\`\`\`text\n${n} 9.5 ms\n\`\`\`\n`,
+        )
+        .join('\n'),
+    }) as [Block, Block, Block]
+    using workshop = openWorkshop([told, lied])
+    const [right, wrong] = workshop.snippets as [Snippet, Snippet]
+    expect(lastingLines((await runOf(workshop, right)).join('\n'))).toEqual(right.prints)
+    expect(lastingLines((await runOf(workshop, wrong)).join('\n'))).not.toEqual(wrong.prints)
   })
 
   test('for a block that is not closed, and notes belong to the block below them', () => {

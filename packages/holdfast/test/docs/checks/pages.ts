@@ -23,6 +23,8 @@ export interface Block {
   /** Comments of the form `<!-- name: value -->` on the lines right above the fence. */
   readonly notes: ReadonlyMap<string, string>
   readonly code: string
+  /** What it prints, if a block with `<!-- printed: above -->` follows it. */
+  readonly printed?: string
 }
 
 const skipped = new Set(['node_modules', 'dist', 'generated', '.git'])
@@ -65,7 +67,10 @@ export function blocksOf({ path, text }: Page): Block[] {
     })
     at = end
   }
-  return blocks
+  return blocks.map((block, at) => {
+    const next = blocks[at + 1]
+    return next?.notes.get('printed') === 'above' ? { ...block, printed: next.code } : block
+  })
 }
 
 function notesAbove(lines: readonly string[], fence: number): Map<string, string> {

@@ -13,7 +13,7 @@ export interface Snippet {
   /** One line more than the block: the import of what the block takes from its preamble. */
   readonly source: string
   readonly run: boolean
-  /** What `console.log` is to print, from the `// → …` at the ends of lines. */
+  /** What it is to print: the `// → …` at the ends of lines, or the block that follows. */
   readonly prints: readonly string[]
 }
 
@@ -30,9 +30,8 @@ export function snippetOf(block: Block, folder: string): Snippet {
   const run = block.flags.includes('run')
   const unknown = block.flags.filter((flag) => flag !== 'run')
   if (unknown.length > 0) throw new Error(`${place} has the unknown flag ${unknown.join(' ')}`)
-  const prints = [...block.code.matchAll(/\/\/ → (.*)$/gm)].map(([, text]) =>
-    (text as string).trim(),
-  )
+  const told = [...block.code.matchAll(/\/\/ → (.*)$/gm)].map(([, text]) => (text as string).trim())
+  const prints = block.printed === undefined ? told : lastingLines(block.printed)
   if (prints.length > 0 && !run) {
     throw new Error(`${place} promises an output that is not checked: mark the block as run`)
   }
@@ -41,6 +40,17 @@ export function snippetOf(block: Block, folder: string): Snippet {
   const from = relative(folder, preamble).replaceAll('\\', '/')
   const source = `import { ${names.join(', ')} } from '${from}'\n${block.code}\n`
   return { block, preamble, source, run, prints }
+}
+
+/** What a report prints the same every time: not how long it took, on which server, nor under load. */
+export function lastingLines(text: string): string[] {
+  return text
+    .replaceAll(/^ {2}note .*\n(?: {10,}.*\n?)*/gm, '')
+    .replaceAll(/\b[\d.,]+ m?s\b/g, '# ms')
+    .replaceAll(/PostgreSQL [\d.]+/g, 'PostgreSQL #')
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.trimEnd())
 }
 
 /** Named above the block, else by the driver it imports, else by its page, else the one for `pg`. */
