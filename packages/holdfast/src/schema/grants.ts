@@ -14,7 +14,8 @@ export interface GrantsOptions {
 
 /**
  * The SQL that lets a role use Holdfast: USAGE on the schema, EXECUTE on the functions made for
- * applications, SELECT on the views. No table can be read or written directly.
+ * applications, SELECT on the views. No table can be read or written directly but the one whose rows
+ * are claimed, `work`.
  *
  * @example await pool.query(grants({ role: 'app' }))
  * @throws OPTION_INVALID
@@ -29,14 +30,18 @@ export function grantsOfFiles(files: SchemaFiles, { role, schema }: GrantsOption
   return texts.map((text) => `${text};\n`).join('')
 }
 
-/** What applications may use: the functions of `app/`, the views of `views/`. */
+/** Tables of ours that are claimed like a table of the user's, by the migration that makes them. */
+const claimedTables: Readonly<Record<string, string>> = { 'migrations/0002-work': 'work' }
+
+/** What applications may use: the functions of `app/`, the views of `views/`, claimed tables. */
 export function appObjects(files: SchemaFiles): AppObjects {
   const names = (folder: 'app' | 'views', kind: 'function' | 'view'): string[] =>
     inFolder(files, folder)
       .flatMap(({ text }) => objectsIn(text))
       .filter((object) => object.kind === kind)
       .map(({ name }) => name)
-  return { functions: names('app', 'function'), views: names('views', 'view') }
+  const tables = files.migrations.flatMap(({ name }) => claimedTables[name] ?? [])
+  return { functions: names('app', 'function'), views: names('views', 'view'), tables }
 }
 
 /** @throws OPTION_INVALID */

@@ -8,6 +8,7 @@ import {
   privilegesFrom,
   readMissingPrivileges,
   readPrivileges,
+  tablePrivileges,
 } from '../engines/postgres/schema-privileges.ts'
 import type { Finding } from './finding.ts'
 import { appObjects } from './grants.ts'
@@ -55,6 +56,7 @@ export async function inspectPrivileges<Tx>(
 function isMeant({ kind, name, privilege }: HeldPrivilege, app: AppObjects): boolean {
   if (kind === 'schema') return privilege === 'USAGE'
   if (kind === 'function') return privilege === 'EXECUTE' && app.functions.includes(name)
+  if (kind === 'table') return tablePrivileges.includes(privilege) && app.tables.includes(name)
   return kind === 'view' && privilege === 'SELECT' && app.views.includes(name)
 }
 
@@ -81,6 +83,7 @@ function lacks(schema: string, role: string, kind: string, name: string): Findin
   const only = {
     functions: kind === 'function' ? [name] : [],
     views: kind === 'view' ? [name] : [],
+    tables: kind === 'table' ? [name] : [],
   }
   const [usage, ...rest] = grantTexts(schema, role, only) as [string, ...string[]]
   return {

@@ -107,6 +107,7 @@ describe('the packed package', () => {
   test.each([
     ['locks', ['core', 'engines', 'tx']],
     ['rows', ['core', 'engines', 'tx']],
+    ['claims', ['core', 'engines', 'tx']],
     ['ledger', ['core', 'engines', 'tx']],
     ['quota', ['core', 'engines', 'ledger']],
     ['credits', ['core', 'engines', 'ledger']],

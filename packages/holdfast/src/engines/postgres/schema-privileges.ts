@@ -1,11 +1,16 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 
-/** What the application's role may use: functions and views by name. */
+/** What the application's role may use, by name. */
 export interface AppObjects {
   readonly functions: readonly string[]
   readonly views: readonly string[]
+  /** Tables whose rows it claims: no rule of ours depends on what is written there. */
+  readonly tables: readonly string[]
 }
+
+/** What claiming rows takes. They are added by a function. */
+export const tablePrivileges: readonly string[] = ['SELECT', 'UPDATE', 'DELETE']
 
 /** A privilege that somebody has. */
 export interface HeldPrivilege {
@@ -25,7 +30,7 @@ export interface HeldPrivilege {
 export function grantTexts(
   schema: string,
   role: string,
-  { functions, views }: AppObjects,
+  { functions, views, tables }: AppObjects,
 ): string[] {
   const space = quoteIdentifier(schema)
   const to = `TO ${quoteIdentifier(role)}`
@@ -33,6 +38,10 @@ export function grantTexts(
     `GRANT USAGE ON SCHEMA ${space} ${to}`,
     ...functions.map((name) => `GRANT EXECUTE ON FUNCTION ${space}.${quoteIdentifier(name)} ${to}`),
     ...views.map((name) => `GRANT SELECT ON TABLE ${space}.${quoteIdentifier(name)} ${to}`),
+    ...tables.map(
+      (name) =>
+        `GRANT ${tablePrivileges.join(', ')} ON TABLE ${space}.${quoteIdentifier(name)} ${to}`,
+    ),
   ]
 }
 
@@ -120,7 +129,7 @@ export function privilegesFrom(rows: readonly Row[]): HeldPrivilege[] {
 export function readMissingPrivileges(
   schema: string,
   role: string,
-  { functions, views }: AppObjects,
+  { functions, views, tables }: AppObjects,
 ): Statement {
   return {
     text: `
@@ -136,7 +145,17 @@ SELECT 'view', relname FROM pg_catalog.pg_class
 JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace AND nspname = $1::text::name
 JOIN pg_catalog.jsonb_array_elements_text($4::text::jsonb) AS wanted ON wanted = relname
 WHERE relkind IN ('v', 'm') AND NOT pg_catalog.has_table_privilege($2::text::name, pg_class.oid, 'SELECT')
+UNION ALL
+SELECT 'table', relname FROM pg_catalog.pg_class
+JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace AND nspname = $1::text::name
+JOIN pg_catalog.jsonb_array_elements_text($5::text::jsonb) AS wanted ON wanted = relname
+WHERE EXISTS (SELECT FROM pg_catalog.jsonb_array_elements_text($6::text::jsonb) AS needed
+  WHERE NOT pg_catalog.has_table_privilege($2::text::name, pg_class.oid, needed))
 ORDER BY 1, 2`,
-    values: [schema, role, JSON.stringify(functions), JSON.stringify(views)],
+    values: [
+      schema,
+      role,
+      ...[functions, views, tables, tablePrivileges].map((list) => JSON.stringify(list)),
+    ],
   }
 }

@@ -1,0 +1,147 @@
+import { hostname } from 'node:os'
+import type { Driver, Row } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { checkTable, type ClaimFinding, isHole } from './check.ts'
+import type { Claim, FailOutcome, Outcome } from './claim.ts'
+import { type ClaimsOptions, leaseSettings } from './layout.ts'
+import { type FailOptions, LeaseClaims, type Recovered } from './lease-claims.ts'
+import { type RunOptions, startWorker, type Worker } from './worker.ts'
+
+/** One claim or several. */
+type Some<R> = Claim<R> | readonly Claim<R>[]
+
+/** Rows of a table of the caller's, claimed with a lease and fenced by a token. */
+export interface Claims<Tx, R> {
+  /**
+   * Claims up to `limit` rows, oldest first; those that others have locked are left out. Callers that
+   * ask at the same moment share a statement.
+   *
+   * @example const claims = await outbox.claim(100)
+   * @throws OPTION_INVALID, TX_NESTED, COMMIT_UNKNOWN
+   */
+  claim(limit?: number): Promise<readonly Claim<R>[]>
+  /**
+   * The same in a transaction of the caller's: claimed when it commits.
+   *
+   * @throws CLAIM_OUTSIDE_TRANSACTION, CLAIM_STALE_SNAPSHOT
+   */
+  claim(tx: Tx, limit?: number): Promise<readonly Claim<R>[]>
+  /** Makes the leases last as long again from now. The lost ones are told. @throws COMMIT_UNKNOWN */
+  heartbeat(claims: Some<R>): Promise<Outcome<R>>
+  /** Writes that they are done, or deletes them. The lost ones are told. @throws COMMIT_UNKNOWN */
+  complete(claims: Some<R>): Promise<Outcome<R>>
+  /**
+   * The same together with what the transaction wrote: once it commits, both have happened, exactly
+   * once. Rejects if one is lost, so that the transaction is rolled back.
+   *
+   * @example
+   * await hf.transaction(async (tx) => {
+   *   await tx.query('INSERT INTO sent …')
+   *   await outbox.complete(tx, claim)
+   * })
+   * @throws CLAIM_LOST, CLAIM_OUTSIDE_TRANSACTION
+   */
+  complete(tx: Tx, claims: Some<R>): Promise<Outcome<R>>
+  /**
+   * Gives them back, to be tried again later, or for the last time makes them dead.
+   *
+   * @throws COMMIT_UNKNOWN
+   */
+  fail(claims: Some<R>, options?: FailOptions): Promise<FailOutcome<R>>
+  /** The same in a transaction of the caller's. @throws CLAIM_LOST, CLAIM_OUTSIDE_TRANSACTION */
+  fail(tx: Tx, claims: Some<R>, options?: FailOptions): Promise<FailOutcome<R>>
+  /** Gives them back as if they had not been claimed. @throws COMMIT_UNKNOWN */
+  release(claims: Some<R>): Promise<Outcome<R>>
+  /** The same in a transaction of the caller's. @throws CLAIM_LOST, CLAIM_OUTSIDE_TRANSACTION */
+  release(tx: Tx, claims: Some<R>): Promise<Outcome<R>>
+  /**
+   * Gives back rows whose lease is over, in their old place, or makes them dead. Any number of
+   * processes may do so at once; a running worker does.
+   *
+   * @throws OPTION_INVALID, COMMIT_UNKNOWN
+   */
+  recover(options?: { readonly limit?: number }): Promise<Recovered>
+  /**
+   * Works on rows until it is stopped. Looks at the table first.
+   *
+   * @example
+   * const worker = await outbox.run({
+   *   concurrency: 20,
+   *   handler: async (row, { signal }) => await publish(row, { signal }),
+   * })
+   * await worker.stop()
+   * @throws CLAIM_TABLE_UNFIT, OPTION_INVALID
+   */
+  run(options: RunOptions<Tx, R>): Promise<Worker>
+  /**
+   * Compares the table with what claims need: columns, and indexes that fit the order and the
+   * predicate, as the planner sees them. An empty list means that all is well. Changes nothing.
+   */
+  check(): Promise<readonly ClaimFinding[]>
+}
+
+/** How rows are read where not all of the table comes back as it is. */
+export interface Reading<R> {
+  readonly texts?: readonly string[]
+  readonly read: (row: Row) => R
+}
+
+/** The face of `LeaseClaims`: with or without the caller's transaction, one claim or several. */
+export function createLeaseClaims<Tx, R>(
+  driver: Driver<Tx>,
+  options: ClaimsOptions,
+  { texts, read }: Reading<R> = { read: (row) => row as R },
+): Claims<Tx, R> {
+  const settings = leaseSettings(options, texts)
+  const lease = new LeaseClaims<Tx, R>(
+    driver,
+    settings,
+    options.holder ?? `${hostname()}:${process.pid}`,
+    read,
+  )
+  const finisher =
+    (verb: 'heartbeat' | 'complete' | 'fail' | 'release') =>
+    async (...args: readonly unknown[]): Promise<FailOutcome<R>> => {
+      const [tx, claims, failing] = isSome(args[0]) ? [undefined, ...args] : args
+      const all = listOf(claims as Some<R>)
+      if (tx !== undefined) return await lease.finishIn(tx as Tx, verb, all, failing as FailOptions)
+      const outcome = await lease.finish(verb, all, failing as FailOptions)
+      lease.tellLost(outcome.lost, verb)
+      return outcome
+    }
+  const check = (): Promise<readonly ClaimFinding[]> => checkTable(driver, settings)
+  return {
+    async claim(...args: readonly unknown[]) {
+      const [tx, limit = 1] =
+        typeof args[0] === 'number' || args[0] === undefined ? [undefined, ...args] : args
+      return await lease.claim(tx as Tx | undefined, (limit ?? 1) as number)
+    },
+    heartbeat: finisher('heartbeat'),
+    complete: finisher('complete'),
+    fail: finisher('fail'),
+    release: finisher('release'),
+    recover: async ({ limit = 500 } = {}) => await lease.recover(limit),
+    async run(runOptions) {
+      const holes = (await check()).filter(isHole)
+      if (holes.length > 0) {
+        throw holdfastError('CLAIM_TABLE_UNFIT', {
+          details: { subject: settings.layout.table.table, findings: holes },
+        })
+      }
+      return startWorker(driver, lease, runOptions)
+    },
+    check,
+  }
+}
+
+/** A claim, and no handle of a client: one of Prisma has whatever the models are called. */
+function isSome(value: unknown): boolean {
+  if (Array.isArray(value)) return true
+  if (typeof value !== 'object' || value === null) return false
+  const { token, key } = value as Partial<Claim<unknown>>
+  return typeof token === 'string' && Array.isArray(key)
+}
+
+function listOf<R>(claims: Some<R>): readonly Claim<R>[] {
+  return Array.isArray(claims) ? (claims as readonly Claim<R>[]) : [claims as Claim<R>]
+}

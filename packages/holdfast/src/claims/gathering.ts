@@ -1,0 +1,69 @@
+import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+
+interface Waiting<I, O> {
+  readonly item: I
+  readonly resolve: (answer: O) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Puts together what callers ask for while an earlier call is under way, so that many ask at the
+ * price of one. There is no timer: a single caller waits for nobody.
+ */
+export class Gathering<I, O> {
+  readonly #send: (items: readonly I[]) => Promise<readonly O[]>
+  readonly #lanes: number
+  readonly #most: number
+  #waiting: Waiting<I, O>[] = []
+  #underWay = 0
+  #woken = false
+
+  constructor(
+    send: (items: readonly I[]) => Promise<readonly O[]>,
+    { lanes, most }: { readonly lanes: number; readonly most: number },
+  ) {
+    this.#send = send
+    this.#lanes = lanes
+    this.#most = most
+  }
+
+  async add(item: I): Promise<O> {
+    return await new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject })
+      if (this.#woken || this.#underWay === this.#lanes) return
+      this.#woken = true
+      // What the same turn of the event loop asks for goes out together.
+      queueMicrotask(() => this.#fill())
+    })
+  }
+
+  #fill(): void {
+    this.#woken = false
+    while (this.#underWay < this.#lanes && this.#waiting.length > 0) {
+      this.#underWay += 1
+      const batch = this.#waiting.splice(0, this.#most)
+      void this.#answer(batch).finally(() => {
+        this.#underWay -= 1
+        this.#fill()
+      })
+    }
+  }
+
+  /** Never rejects: everybody is told their own outcome. */
+  async #answer(batch: readonly Waiting<I, O>[]): Promise<void> {
+    try {
+      const answers = await this.#send(batch.map(({ item }) => item))
+      batch.forEach(({ resolve }, at) => resolve(answers[at] as O))
+    } catch (error) {
+      // A statement fails as a whole; whoever made it fail (a trigger, a constraint) is looked for by
+      // halves. If nobody could be reached, that would only multiply the failures.
+      if (batch.length > 1 && sqlStateOf(error) !== undefined && !isConnectionLoss(error)) {
+        const middle = Math.ceil(batch.length / 2)
+        await this.#answer(batch.slice(0, middle))
+        await this.#answer(batch.slice(middle))
+      } else {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import type { Driver, Row } from '../core/driver.ts'
+import { type Claims, createLeaseClaims } from './claims.ts'
+import { type ClaimsOptions, takeLayout, type TransactionClaimsOptions } from './layout.ts'
+import { createTransactionClaims, type TransactionClaims } from './taking.ts'
+
+export type { PriorityColumn } from '../engines/postgres/claims.ts'
+export type { ClaimFinding } from './check.ts'
+export type { Claim, FailOutcome, Outcome } from './claim.ts'
+export type { Claims } from './claims.ts'
+export type {
+  BackoffOptions,
+  ClaimColumns,
+  ClaimsOptions,
+  ClaimValues,
+  ColumnValue,
+  PerKeyOptions,
+  TransactionClaimsOptions,
+} from './layout.ts'
+export type { ClaimsLostEvent, FailOptions, Recovered } from './lease-claims.ts'
+export type { Taken, TransactionClaims } from './taking.ts'
+export type { Enqueued, NewWork, Work, WorkItem, WorkOptions } from './work.ts'
+export { createWork } from './work.ts'
+export type {
+  ClaimsTroubleEvent,
+  HandlerContext,
+  RunOptions,
+  StopOptions,
+  Worker,
+} from './worker.ts'
+
+/** Declares claims over a table. Nothing is installed, and nothing is asked of the database yet. */
+export function createClaims<Tx, R = Row>(
+  driver: Driver<Tx>,
+  options: TransactionClaimsOptions,
+): TransactionClaims<Tx, R>
+export function createClaims<Tx, R = Row>(driver: Driver<Tx>, options: ClaimsOptions): Claims<Tx, R>
+export function createClaims<Tx, R = Row>(
+  driver: Driver<Tx>,
+  options: ClaimsOptions | TransactionClaimsOptions,
+): Claims<Tx, R> | TransactionClaims<Tx, R> {
+  if (options.mode === 'transaction') {
+    return createTransactionClaims<Tx, R>(driver, takeLayout(options), options.perKey?.column)
+  }
+  return createLeaseClaims<Tx, R>(driver, options)
+}

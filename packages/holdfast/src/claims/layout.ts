@@ -1,0 +1,206 @@
+import { type Duration, durationMs } from '../core/duration.ts'
+import { holdfastError } from '../core/errors.ts'
+import { type Literal, literalText, type PriorityColumn } from '../engines/postgres/claims.ts'
+import type { FinishLayout, TakeLayout } from '../engines/postgres/claims-finish.ts'
+import type { TableName } from '../engines/postgres/identifier.ts'
+
+/** A value that a column can have. The server gives it the column's type; other types go as text. */
+export type ColumnValue = string | number | boolean | null
+
+/** Who has turns, and how many rows of one key may be in flight at a time. */
+export interface PerKeyOptions {
+  /** NOT NULL; a tenant, a customer, a host. */
+  readonly column: string
+  /**
+   * Most rows of one key that are claimed at the same moment, over all processes. Without it, keys
+   * only take turns.
+   */
+  readonly limit?: number
+}
+
+/** What both modes know about a table. */
+interface TableOptions {
+  /** Its name, found by search_path, or `{ schema, table }`. */
+  readonly table: string | TableName
+  /** The columns that identify a row. @defaultValue 'id' */
+  readonly key?: string | readonly string[]
+  /** Oldest first by these columns. @defaultValue `columns.runAt` if there is one, then the key */
+  readonly orderBy?: readonly string[]
+  /** Only rows that have these values. */
+  readonly where?: Readonly<Record<string, ColumnValue>>
+  /** Columns that are returned. Name them where the client cannot read all. @defaultValue all */
+  readonly select?: readonly string[]
+}
+
+/** Names of the columns that a claim writes and reads. */
+export interface ClaimColumns {
+  /** @defaultValue 'status' */
+  readonly status?: string
+  /** A uuid or a text: which claim the row belongs to. @defaultValue 'claim_token' */
+  readonly token?: string
+  /** A timestamptz. @defaultValue 'lease_until' */
+  readonly leaseUntil?: string
+  /** A whole number; without it nothing is ever dead. */
+  readonly attempts?: string
+  /** A timestamptz: not before; `fail` writes it. Without it a failed row can be claimed at once. */
+  readonly runAt?: string
+  /** Comes first in the order; has few different values. */
+  readonly priority?: string | PriorityColumn
+  /** A text: why it failed last. */
+  readonly error?: string
+  /** A text: which process has it. */
+  readonly holder?: string
+  /** A timestamptz: when it was completed. */
+  readonly finishedAt?: string
+}
+
+/** What the status column contains. */
+export interface ClaimValues {
+  /** @defaultValue 'pending' */
+  readonly pending?: ColumnValue
+  /** @defaultValue 'claimed' */
+  readonly claimed?: Exclude<ColumnValue, null>
+  /** @defaultValue 'done' */
+  readonly done?: Exclude<ColumnValue, null>
+  /** @defaultValue 'dead' */
+  readonly dead?: Exclude<ColumnValue, null>
+}
+
+/** How failed rows wait. */
+export interface BackoffOptions {
+  /** After the first failure; doubles from there. @defaultValue '1 s' */
+  readonly first?: Duration
+  /** @defaultValue '10 min' */
+  readonly most?: Duration
+}
+
+/** A table whose rows are claimed with a lease. */
+export interface ClaimsOptions extends TableOptions {
+  readonly mode?: 'lease'
+  readonly columns?: ClaimColumns
+  readonly values?: ClaimValues
+  /** How long a claim lasts without a heartbeat. @defaultValue '30 s' */
+  readonly lease?: Duration
+  /** Attempts until a row is dead: a number, or a column. @defaultValue 5 */
+  readonly maxAttempts?: number | { readonly column: string }
+  readonly backoff?: BackoffOptions
+  /** Delete rows that are done instead of writing the status. @defaultValue false */
+  readonly deleteDone?: boolean
+  readonly perKey?: PerKeyOptions
+  /** Written into `columns.holder`. @defaultValue host name and process id */
+  readonly holder?: string
+}
+
+/** A table whose rows are claimed, worked on and finished in one transaction of the caller's. */
+export interface TransactionClaimsOptions extends TableOptions {
+  readonly mode: 'transaction'
+  readonly columns?: Pick<ClaimColumns, 'status' | 'runAt' | 'priority' | 'finishedAt'>
+  readonly values?: Pick<ClaimValues, 'pending' | 'done'>
+  /** Delete rows that are done instead of writing the status. @defaultValue false */
+  readonly deleteDone?: boolean
+  /** Keys take turns. */
+  readonly perKey?: Pick<PerKeyOptions, 'column'>
+}
+
+/** `ClaimsOptions`, read. */
+export interface LeaseSettings {
+  readonly layout: FinishLayout
+  readonly leaseMs: number
+  readonly backoff: { readonly firstMs: number; readonly mostMs: number }
+  readonly perKey: PerKeyOptions | undefined
+}
+
+export function leaseSettings(
+  options: ClaimsOptions,
+  texts: readonly string[] | undefined,
+): LeaseSettings {
+  const { columns = {}, values = {}, maxAttempts = 5, backoff = {}, perKey } = options
+  if (typeof maxAttempts === 'number') positive(maxAttempts, 'maxAttempts')
+  if (perKey?.limit !== undefined) positive(perKey.limit, 'perKey.limit')
+  const layout: FinishLayout = {
+    ...tableLayout(options, columns),
+    status: columns.status ?? 'status',
+    pending: literal(values.pending === undefined ? 'pending' : values.pending, 'values.pending'),
+    claimed: literal(values.claimed ?? 'claimed', 'values.claimed'),
+    done: options.deleteDone === true ? undefined : literal(values.done ?? 'done', 'values.done'),
+    dead:
+      columns.attempts === undefined ? undefined : literal(values.dead ?? 'dead', 'values.dead'),
+    token: columns.token ?? 'claim_token',
+    leaseUntil: columns.leaseUntil ?? 'lease_until',
+    attempts: columns.attempts,
+    maxAttempts,
+    error: columns.error,
+    holder: columns.holder,
+    finishedAt: columns.finishedAt,
+    ...(texts === undefined ? {} : { texts }),
+  }
+  distinct([layout.pending, layout.claimed, layout.done, layout.dead])
+  return {
+    layout,
+    leaseMs: durationMs(options.lease ?? '30 s', 'lease'),
+    backoff: {
+      firstMs: durationMs(backoff.first ?? '1 s', 'backoff.first'),
+      mostMs: durationMs(backoff.most ?? '10 min', 'backoff.most'),
+    },
+    perKey,
+  }
+}
+
+export function takeLayout(options: TransactionClaimsOptions): TakeLayout {
+  const { columns = {}, values = {} } = options
+  const layout: TakeLayout = {
+    ...tableLayout(options, columns),
+    status: columns.status ?? 'status',
+    pending: literal(values.pending === undefined ? 'pending' : values.pending, 'values.pending'),
+    done: options.deleteDone === true ? undefined : literal(values.done ?? 'done', 'values.done'),
+    finishedAt: columns.finishedAt,
+  }
+  distinct([layout.pending, layout.done])
+  return layout
+}
+
+function tableLayout(
+  { table, key = 'id', orderBy, where = {}, select }: TableOptions,
+  { runAt, priority }: Pick<ClaimColumns, 'runAt' | 'priority'>,
+): Pick<TakeLayout, 'table' | 'key' | 'where' | 'runAt' | 'priority' | 'order' | 'columns'> {
+  const keys = typeof key === 'string' ? [key] : key
+  if (keys.length === 0) throw invalid('key', 'names no column')
+  if (typeof table === 'string' && table.includes('.')) {
+    throw invalid('table', 'has a dot in its name; use { schema, table }')
+  }
+  return {
+    table: typeof table === 'string' ? { table } : table,
+    key: keys,
+    where: Object.entries(where).map(([column, value]) => [column, literal(value, 'where')]),
+    runAt,
+    priority: typeof priority === 'string' ? { column: priority, first: 'smallest' } : priority,
+    order: orderBy ?? [...(runAt === undefined ? [] : [runAt]), ...keys],
+    columns: select,
+  }
+}
+
+/** As a literal, so that it can be found in the predicate of an index. */
+function literal(value: ColumnValue, option: string): Literal {
+  if (value === null) return null
+  const text = String(value)
+  // A backslash means something else where standard_conforming_strings is off.
+  if (text.includes('\0') || text.includes('\\') || !text.isWellFormed()) {
+    throw invalid(option, 'contains NUL or a backslash')
+  }
+  return literalText(text)
+}
+
+function distinct(values: readonly (Literal | undefined)[]): void {
+  const known = values.filter((value) => value !== undefined)
+  if (new Set(known).size < known.length) throw invalid('values', 'has two states of one value')
+}
+
+export function positive(value: number, option: string): void {
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw invalid(option, 'must be a whole number, 1 or more')
+  }
+}
+
+export function invalid(option: string, why: string): Error {
+  return holdfastError('OPTION_INVALID', { details: { option, subject: `${option} ${why}` } })
+}

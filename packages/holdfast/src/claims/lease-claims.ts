@@ -1,0 +1,276 @@
+import { randomUUID } from 'node:crypto'
+import type { Driver, Executor, Row } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
+import {
+  type ClaimRequest,
+  claimedRows,
+  claimRows,
+  seesLatest,
+  type Turns,
+} from '../engines/postgres/claims.ts'
+import {
+  type FinishItem,
+  type FinishVerb,
+  finishAnswers,
+  finishRows,
+  recoverRows,
+} from '../engines/postgres/claims-finish.ts'
+import { lockTurns, nextTurns } from '../engines/postgres/claims-turns.ts'
+import { assertNotNested, runTransaction } from '../tx/run.ts'
+import { type Claim, claimsOf, type FailOutcome, type HeldClaim, type Outcome } from './claim.ts'
+import { Gathering } from './gathering.ts'
+import { type LeaseSettings, positive } from './layout.ts'
+import { joinedTo, sendAlone } from './sending.ts'
+
+/** How claims fail. */
+export interface FailOptions {
+  /** Written into `columns.error`. An `Error` is written with its message. */
+  readonly error?: unknown
+  /** Milliseconds until it may be tried again. @defaultValue by the number of the attempt */
+  readonly retryInMs?: number
+}
+
+/** What a sweep did. */
+export interface Recovered {
+  /** Rows whose lease was over, all together. */
+  readonly freed: number
+  /** Those of them that had their last attempt. */
+  readonly dead: number
+}
+
+/** What is published on `holdfast:claims.lost`. */
+export interface ClaimsLostEvent {
+  readonly table: string
+  /** How many. */
+  readonly count: number
+  /** What was asked for when it was found out. */
+  readonly verb: FinishVerb | 'deadline'
+}
+
+/** Claims that are sent in one statement at most. */
+const batchMost = 500
+
+/** The verbs over one table; the worker and the public face are made of them. */
+export class LeaseClaims<Tx, R> {
+  readonly settings: LeaseSettings
+  readonly #driver: Driver<Tx>
+  readonly #holder: string
+  readonly #read: (row: Row) => R
+  readonly #claiming: Gathering<number, HeldClaim<R>[]>
+  readonly #finishing: Readonly<Record<FinishVerb, Gathering<FinishItem, string>>>
+  /** Finished in a transaction of the caller's: nobody has to do it again. */
+  readonly #joined = new WeakSet<Claim<R>>()
+  /** Whose turn it was last. */
+  #lastTurn: string | undefined
+
+  constructor(driver: Driver<Tx>, settings: LeaseSettings, holder: string, read: (row: Row) => R) {
+    this.#driver = driver
+    this.#read = read
+    this.settings = settings
+    this.#holder = holder
+    // One claim at a time: a second one would only look for rows that the first has locked.
+    this.#claiming = new Gathering((limits) => this.#claimFor(limits), {
+      lanes: 1,
+      most: batchMost,
+    })
+    const finishing = (verb: FinishVerb): Gathering<FinishItem, string> =>
+      new Gathering(
+        (items) => this.#finish(verb, items, (statement) => sendAlone(driver.alone, statement)),
+        { lanes: 2, most: batchMost },
+      )
+    this.#finishing = {
+      complete: finishing('complete'),
+      fail: finishing('fail'),
+      release: finishing('release'),
+      heartbeat: finishing('heartbeat'),
+    }
+  }
+
+  async claim(tx: Tx | undefined, limit: number): Promise<HeldClaim<R>[]> {
+    positive(limit, 'limit')
+    if (tx === undefined) {
+      assertNotNested(this.#driver)
+      return await this.#claiming.add(limit)
+    }
+    return await this.#claimOn(await joinedTo(this.#driver, tx), limit, true)
+  }
+
+  /** Claims for several callers at once; the oldest rows go to who asked first. */
+  async #claimFor(limits: readonly number[]): Promise<HeldClaim<R>[][]> {
+    const limit = limits.reduce((sum, each) => sum + each, 0)
+    const claims = await this.#claimAlone(limit)
+    return limits.map((each) => claims.splice(0, each))
+  }
+
+  async #claimAlone(limit: number): Promise<HeldClaim<R>[]> {
+    const { perKey } = this.settings
+    if (perKey?.limit !== undefined) {
+      // The keys' locks are held from the first statement to the commit of the second, which counts.
+      return await runTransaction(
+        this.#driver,
+        async (transaction) => await this.#claimOn(transaction, limit, false),
+        { isolation: 'read committed' },
+      )
+    }
+    return await this.#claimOn(
+      { query: (statement) => sendAlone(this.#driver.alone, statement) },
+      limit,
+      false,
+    )
+  }
+
+  async #claimOn(on: Executor, limit: number, joined: boolean): Promise<HeldClaim<R>[]> {
+    const { layout, leaseMs } = this.settings
+    const turns = await this.#turns(on, limit)
+    if (turns === 'none') return []
+    const request: ClaimRequest = { limit, joined, turns }
+    const lease = { token: randomUUID(), ms: leaseMs, holder: this.#holder }
+    const sent = performance.now()
+    const rows = await on.query(claimRows(layout, request, lease))
+    if (joined && !seesLatest(rows)) throw holdfastError('CLAIM_STALE_SNAPSHOT')
+    const held = { token: lease.token, deadline: sent + leaseMs }
+    return claimsOf(claimedRows(layout, rows), held, this.#read)
+  }
+
+  /** Whose turn it is, if there are turns at all; `none` if nobody has anything to do. */
+  async #turns(on: Executor, limit: number): Promise<Turns | 'none' | undefined> {
+    const { perKey, layout } = this.settings
+    if (perKey === undefined) return undefined
+    const { column, limit: most } = perKey
+    const request = { column, most: limit, after: this.#lastTurn }
+    const found = await on.query(
+      most === undefined ? nextTurns(layout, request) : lockTurns(layout, request, most),
+    )
+    const keys = found.map((row) => String(row['#key']))
+    if (keys.length === 0) return 'none'
+    this.#lastTurn = keys.at(-1)
+    return { column, limit: most, keysJson: sharesJson(column, keys, limit) }
+  }
+
+  /** Rejects if some are lost: what the transaction did for them must not be committed. */
+  async finishIn(
+    tx: Tx,
+    verb: FinishVerb,
+    claims: readonly Claim<R>[],
+    options: FailOptions = {},
+  ): Promise<FailOutcome<R>> {
+    if (claims.length === 0) return { kept: [], lost: [], dead: [] }
+    const transaction = await joinedTo(this.#driver, tx)
+    const items = claims.map((claim) => this.#itemOf(claim, options))
+    const answers = await this.#finish(verb, items, (statement) => transaction.query(statement))
+    const outcome = outcomeOf(claims, answers)
+    this.tellLost(outcome.lost, verb)
+    if (outcome.lost.length > 0) {
+      throw holdfastError('CLAIM_LOST', { details: { lost: outcome.lost.map(({ key }) => key) } })
+    }
+    for (const claim of claims) this.#joined.add(claim)
+    return outcome
+  }
+
+  /** Whether the caller has finished it in a transaction. */
+  wasJoined(claim: Claim<R>): boolean {
+    return this.#joined.has(claim)
+  }
+
+  async finish(
+    verb: FinishVerb,
+    claims: readonly Claim<R>[],
+    options: FailOptions = {},
+  ): Promise<FailOutcome<R>> {
+    assertNotNested(this.#driver)
+    const sent = performance.now()
+    const answers = await Promise.all(
+      claims.map((claim) => this.#finishing[verb].add(this.#itemOf(claim, options))),
+    )
+    const outcome = outcomeOf(claims, answers)
+    if (verb === 'heartbeat') {
+      // A row that was locked did not get a longer lease; its old one is what counts.
+      claims.forEach((claim, at) => {
+        if (answers[at] === finishAnswers.kept) {
+          ;(claim as HeldClaim<R>).deadline = sent + this.settings.leaseMs
+        }
+      })
+    }
+    return outcome
+  }
+
+  async #finish(
+    verb: FinishVerb,
+    items: readonly FinishItem[],
+    send: Executor['query'],
+  ): Promise<string[]> {
+    const { layout, leaseMs } = this.settings
+    const [row] = await send(finishRows(layout, verb, items, leaseMs))
+    const answer = row?.['answer']
+    return typeof answer === 'string' ? answer.split('') : []
+  }
+
+  #itemOf(claim: Claim<R>, { error, retryInMs }: FailOptions): FinishItem {
+    return {
+      key: claim.key,
+      token: claim.token,
+      delayMs: retryInMs ?? this.#backoffMs(claim.attempt ?? 1),
+      ...(error === undefined ? {} : { error: errorText(error) }),
+    }
+  }
+
+  /** Doubles with each attempt; half of it is left to chance, so that a crowd does not come back at once. */
+  #backoffMs(attempt: number): number {
+    const { firstMs, mostMs } = this.settings.backoff
+    const full = Math.min(mostMs, firstMs * 2 ** Math.min(attempt - 1, 40))
+    return full * (0.5 + Math.random() / 2)
+  }
+
+  async recover(limit: number): Promise<Recovered> {
+    positive(limit, 'limit')
+    assertNotNested(this.#driver)
+    const { layout } = this.settings
+    const [row] = await sendAlone(this.#driver.alone, recoverRows(layout, limit))
+    const recovered = { freed: Number(row?.['freed']), dead: Number(row?.['dead']) }
+    if (recovered.freed > 0) {
+      publish(channels.claimsRecovered, { table: layout.table.table, ...recovered })
+    }
+    return recovered
+  }
+
+  /** Publishes that claims were lost. */
+  tellLost(lost: readonly Claim<R>[], verb: ClaimsLostEvent['verb']): void {
+    if (lost.length === 0) return
+    const event: ClaimsLostEvent = {
+      table: this.settings.layout.table.table,
+      count: lost.length,
+      verb,
+    }
+    publish(channels.claimsLost, event)
+  }
+}
+
+/** Rows for each key, one more for the first ones where it does not divide. */
+export function sharesJson(column: string, keys: readonly string[], limit: number): string {
+  const [each, over] = [Math.floor(limit / keys.length), limit % keys.length]
+  return JSON.stringify(
+    keys.map((key, at) => ({ [column]: key, '#share': each + (at < over ? 1 : 0) })),
+  )
+}
+
+function outcomeOf<R>(
+  claims: readonly Claim<R>[],
+  answers: readonly string[],
+): Outcome<R> & FailOutcome<R> {
+  const those = (letter: string): Claim<R>[] => claims.filter((_, at) => answers[at] === letter)
+  const isLost = (at: number): boolean => (answers[at] ?? finishAnswers.lost) === finishAnswers.lost
+  return {
+    kept: claims.filter((_, at) => !isLost(at)),
+    lost: claims.filter((_, at) => isLost(at)),
+    dead: those(finishAnswers.dead),
+  }
+}
+
+const errorTextMost = 4_000
+
+/** What a text column can hold of an error. */
+function errorText(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return text.replaceAll('\0', '').slice(0, errorTextMost).toWellFormed()
+}

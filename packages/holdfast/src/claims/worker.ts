@@ -1,0 +1,379 @@
+import { type Duration, durationMs } from '../core/duration.ts'
+import { type Driver, hasSessions } from '../core/driver.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
+import { runTransaction } from '../tx/run.ts'
+import type { Claim, HeldClaim } from './claim.ts'
+import { invalid, positive } from './layout.ts'
+import type { LeaseClaims } from './lease-claims.ts'
+import { Wakeable } from './wakeable.ts'
+
+/** What a handler is told besides the row. */
+export interface HandlerContext<R> {
+  readonly claim: Claim<R>
+  readonly attempt: number | undefined
+  /**
+   * Aborted with `CLAIM_LOST` as soon as the row is not ours any more, and with `CLAIM_STOPPED` if the
+   * worker does not wait any longer. Pass it to whatever the handler waits for.
+   */
+  readonly signal: AbortSignal
+}
+
+/** How a worker works. */
+export interface RunOptions<Tx, R> {
+  /** How many handlers run at a time in this process. @defaultValue 10 */
+  readonly concurrency?: number
+  /** Works on one row. Resolving completes it, rejecting fails it. */
+  readonly handler?: (row: R, context: HandlerContext<R>) => Promise<unknown>
+  /**
+   * The same in a transaction of ours, in which the row is completed too: what the handler writes
+   * happens exactly once. The transaction is held open while the handler runs, so keep it short.
+   */
+  readonly transactionHandler?: (tx: Tx, row: R, context: HandlerContext<R>) => Promise<unknown>
+  /**
+   * How long to wait before looking again when there was nothing to do: from `min`, doubling, to
+   * `max`. @defaultValue { min: '50 ms', max: '2 s' }
+   */
+  readonly poll?: { readonly min?: Duration; readonly max?: Duration }
+  /** Looks for rows whose lease is over this often; `false` leaves it to others. @defaultValue the lease */
+  readonly recoverEvery?: Duration | false
+  /**
+   * A channel of NOTIFY that says: there may be something. Only a hint, polling goes on; ignored by
+   * clients and poolers that cannot listen.
+   */
+  readonly listen?: string
+}
+
+/** How a worker is stopped. */
+export interface StopOptions {
+  /** How long handlers may go on; then their signals are aborted. @defaultValue '30 s' */
+  readonly within?: Duration
+}
+
+/** A worker that is running. */
+export interface Worker extends AsyncDisposable {
+  /** Claims nothing more, lets handlers end, and resolves when all is written. */
+  stop(options?: StopOptions): Promise<void>
+  /** Works until nothing is left that could be claimed now, then stops. */
+  drain(): Promise<void>
+  /** Look now: rows were added. */
+  wake(): void
+  /** Handlers that are running. */
+  readonly active: number
+}
+
+/** What is published on `holdfast:claims.trouble`. */
+export interface ClaimsTroubleEvent {
+  readonly table: string
+  readonly during: 'claim' | 'handler' | 'finish' | 'heartbeat' | 'recover' | 'listen'
+  readonly error: unknown
+}
+
+interface Active<R> {
+  readonly claim: HeldClaim<R>
+  readonly abort: AbortController
+  /** Its end is being written: that the row is not claimed any more is no loss. */
+  finishing: boolean
+}
+
+/** Heartbeats per lease. Two may fail before a claim is lost. */
+const beatsPerLease = 3
+const looksPerLease = 20
+
+export function startWorker<Tx, R>(
+  driver: Driver<Tx>,
+  claims: LeaseClaims<Tx, R>,
+  options: RunOptions<Tx, R>,
+): Worker {
+  return new RunningWorker(driver, claims, options)
+}
+
+class RunningWorker<Tx, R> implements Worker {
+  readonly #driver: Driver<Tx>
+  readonly #claims: LeaseClaims<Tx, R>
+  readonly #work: (active: Active<R>) => Promise<void>
+  readonly #concurrency: number
+  readonly #poll: { readonly minMs: number; readonly maxMs: number }
+  readonly #active = new Set<Active<R>>()
+  readonly #slots = new Wakeable()
+  readonly #waiting = new Wakeable()
+  readonly #timers: NodeJS.Timeout[] = []
+  readonly #loop: Promise<void>
+  #listening: Promise<{ end(): Promise<void> } | undefined> | undefined
+  #background: Promise<unknown> = Promise.resolve()
+  #ending: 'stop' | 'drain' | undefined
+  #closed: Promise<void> | undefined
+
+  constructor(driver: Driver<Tx>, claims: LeaseClaims<Tx, R>, options: RunOptions<Tx, R>) {
+    const { concurrency = 10, handler, transactionHandler, poll = {}, recoverEvery } = options
+    positive(concurrency, 'concurrency')
+    this.#driver = driver
+    this.#claims = claims
+    this.#concurrency = concurrency
+    this.#poll = {
+      minMs: durationMs(poll.min ?? 50, 'poll.min'),
+      maxMs: durationMs(poll.max ?? '2 s', 'poll.max'),
+    }
+    const work = handler ?? (transactionHandler === undefined ? noHandler() : undefined)
+    this.#work =
+      transactionHandler === undefined
+        ? (active) => this.#alone(active, work ?? noHandler())
+        : (active) => this.#together(active, transactionHandler)
+    const { leaseMs } = claims.settings
+    this.#every(leaseMs / beatsPerLease, 'heartbeat', () => this.#beat())
+    this.#timers.push(setInterval(() => this.#endOverdue(), leaseMs / looksPerLease))
+    if (recoverEvery !== false) {
+      const everyMs = durationMs(recoverEvery ?? leaseMs, 'recoverEvery')
+      this.#every(everyMs, 'recover', () => this.#recover())
+    }
+    this.#listening = options.listen === undefined ? undefined : this.#listen(options.listen)
+    this.#loop = this.#run()
+  }
+
+  get active(): number {
+    return this.#active.size
+  }
+
+  wake(): void {
+    this.#waiting.wake()
+  }
+
+  async stop({ within = '30 s' }: StopOptions = {}): Promise<void> {
+    const withinMs = durationMs(within, 'within')
+    this.#ending = 'stop'
+    this.#slots.wake()
+    this.#waiting.wake()
+    const timer = setTimeout(() => {
+      const reason = holdfastError('CLAIM_STOPPED')
+      for (const { abort } of this.#active) abort.abort(reason)
+    }, withinMs)
+    try {
+      await this.#close()
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async drain(): Promise<void> {
+    this.#ending ??= 'drain'
+    this.#waiting.wake()
+    await this.#close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #close(): Promise<void> {
+    this.#closed ??= (async () => {
+      await this.#loop
+      while (this.#active.size > 0) await this.#slots.wait(undefined)
+      for (const timer of this.#timers) clearInterval(timer)
+      await this.#background
+      await (await this.#listening)?.end()
+    })()
+    await this.#closed
+  }
+
+  /** Claims as many rows as there are free slots, as soon as there are some. */
+  async #run(): Promise<void> {
+    let pauseMs = this.#poll.minMs
+    while (this.#ending !== 'stop') {
+      const free = this.#concurrency - this.#active.size
+      if (free === 0) {
+        await this.#slots.wait(undefined)
+        continue
+      }
+      const got = await this.#claim(free)
+      if (got === free) {
+        pauseMs = this.#poll.minMs
+        continue
+      }
+      if (got === 0 && this.#ending === 'drain') {
+        // What is being worked on may fail and come back at once.
+        if (this.#active.size === 0) return
+        await this.#slots.wait(undefined)
+        continue
+      }
+      if (got !== undefined && got > 0) pauseMs = this.#poll.minMs
+      // A row that was locked for a moment, or one that falls due, is seen when we look again.
+      await this.#waiting.wait(pauseMs * (0.75 + Math.random() / 2))
+      pauseMs = got === undefined ? this.#poll.maxMs : Math.min(this.#poll.maxMs, pauseMs * 2)
+    }
+  }
+
+  /** How many were claimed; `undefined` if nobody knows. */
+  async #claim(free: number): Promise<number | undefined> {
+    let claimed: HeldClaim<R>[]
+    try {
+      claimed = await this.#claims.claim(undefined, free)
+    } catch (error) {
+      this.#trouble('claim', error)
+      return undefined
+    }
+    for (const claim of claimed) {
+      void this.#handle({ claim, abort: new AbortController(), finishing: false })
+    }
+    return claimed.length
+  }
+
+  /** Never rejects. */
+  async #handle(active: Active<R>): Promise<void> {
+    this.#active.add(active)
+    try {
+      await this.#work(active)
+    } catch (error) {
+      await this.#failed(active, error)
+    } finally {
+      this.#active.delete(active)
+      this.#slots.wake()
+      // A row less in flight: another one of the same key may be claimed.
+      if (this.#claims.settings.perKey?.limit !== undefined) this.#waiting.wake()
+    }
+  }
+
+  async #alone(
+    active: Active<R>,
+    handler: (row: R, context: HandlerContext<R>) => Promise<unknown>,
+  ): Promise<void> {
+    const { claim } = active
+    await handler(claim.row, contextOf(active))
+    if (this.#claims.wasJoined(claim)) return
+    active.finishing = true
+    try {
+      const { lost } = await this.#claims.finish('complete', [claim])
+      this.#claims.tellLost(lost, 'complete')
+    } catch (error) {
+      // The work is done and must not be counted as failed; the lease decides what happens next.
+      this.#trouble('finish', error)
+    }
+  }
+
+  async #together(
+    active: Active<R>,
+    handler: (tx: Tx, row: R, context: HandlerContext<R>) => Promise<unknown>,
+  ): Promise<void> {
+    const { claim } = active
+    await runTransaction(this.#driver, async ({ native }) => {
+      await handler(native, claim.row, contextOf(active))
+      // Last, so that heartbeats go on until then; from here the row is locked until the commit.
+      active.finishing = true
+      await this.#claims.finishIn(native, 'complete', [claim])
+    })
+  }
+
+  async #failed(active: Active<R>, error: unknown): Promise<void> {
+    const { claim, abort } = active
+    this.#trouble('handler', error)
+    const reason: unknown = abort.signal.reason
+    active.finishing = true
+    try {
+      // What is lost belongs to somebody else; what was stopped has done nothing wrong.
+      const lost = isCode(reason, 'CLAIM_LOST') || isCode(error, 'CLAIM_LOST')
+      if (lost) return
+      const verb = isCode(reason, 'CLAIM_STOPPED') ? 'release' : 'fail'
+      this.#claims.tellLost((await this.#claims.finish(verb, [claim], { error })).lost, verb)
+    } catch (failure) {
+      this.#trouble('finish', failure)
+    }
+  }
+
+  /** One statement for all claims of the process. */
+  async #beat(): Promise<void> {
+    const active = this.#held()
+    if (active.length === 0) return
+    const { lost } = await this.#claims.finish(
+      'heartbeat',
+      active.map(({ claim }) => claim),
+    )
+    const gone = new Set(lost)
+    this.#lose(
+      active.filter(({ claim }) => gone.has(claim)),
+      'heartbeat',
+    )
+  }
+
+  /** By our own clock: without an answer from the server a lease is over when it may be over. */
+  #endOverdue(): void {
+    const now = performance.now()
+    this.#lose(
+      this.#held().filter(({ claim }) => claim.deadline <= now),
+      'deadline',
+    )
+  }
+
+  #held(): Active<R>[] {
+    return [...this.#active].filter(
+      ({ claim, finishing, abort }) =>
+        !finishing && !abort.signal.aborted && !this.#claims.wasJoined(claim),
+    )
+  }
+
+  #lose(those: readonly Active<R>[], verb: 'heartbeat' | 'deadline'): void {
+    // Some may have ended while the server was asked.
+    const held = new Set(this.#held())
+    const lost = those.filter((each) => held.has(each))
+    this.#claims.tellLost(
+      lost.map(({ claim }) => claim),
+      verb,
+    )
+    for (const { abort, claim } of lost) {
+      abort.abort(holdfastError('CLAIM_LOST', { details: { lost: [claim.key] } }))
+    }
+  }
+
+  async #recover(): Promise<void> {
+    const most = 500
+    for (;;) {
+      const { freed } = await this.#claims.recover(most)
+      if (freed > 0) this.#waiting.wake()
+      if (freed < most || this.#ending !== undefined) return
+    }
+  }
+
+  async #listen(channel: string): Promise<{ end(): Promise<void> } | undefined> {
+    if (!hasSessions(this.#driver)) return undefined
+    try {
+      return await this.#driver.listen(channel, () => this.#waiting.wake())
+    } catch (error) {
+      this.#trouble('listen', error)
+      return undefined
+    }
+  }
+
+  /** Rounds do not overlap: one that takes long is the last one for a while. */
+  #every(everyMs: number, during: 'heartbeat' | 'recover', round: () => Promise<void>): void {
+    let running = false
+    const timer = setInterval(() => {
+      if (running) return
+      running = true
+      this.#background = round()
+        .catch((error: unknown) => this.#trouble(during, error))
+        .finally(() => {
+          running = false
+        })
+    }, everyMs)
+    this.#timers.push(timer)
+  }
+
+  #trouble(during: ClaimsTroubleEvent['during'], error: unknown): void {
+    const event: ClaimsTroubleEvent = {
+      table: this.#claims.settings.layout.table.table,
+      during,
+      error,
+    }
+    publish(channels.claimsTrouble, event)
+  }
+}
+
+function contextOf<R>({ claim, abort }: Active<R>): HandlerContext<R> {
+  return { claim, attempt: claim.attempt, signal: abort.signal }
+}
+
+function isCode(error: unknown, code: 'CLAIM_LOST' | 'CLAIM_STOPPED'): boolean {
+  return isHoldfastError(error, code)
+}
+
+function noHandler(): never {
+  throw invalid('handler', 'or transactionHandler is needed')
+}

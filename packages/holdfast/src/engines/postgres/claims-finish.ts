@@ -1,0 +1,256 @@
+import type { Statement } from '../../core/driver.ts'
+import {
+  afterNow,
+  type ClaimLayout,
+  columnOf,
+  equals,
+  inStatus,
+  type Literal,
+  type Waiting,
+} from './claims.ts'
+import { quoteIdentifier, tableText } from './identifier.ts'
+import { sameKey, typedRecord } from './rows.ts'
+
+/** What becomes of claimed rows: statements that do something only where the token still fits. */
+export interface FinishLayout extends ClaimLayout {
+  /** `undefined` deletes the row. */
+  readonly done: Literal | undefined
+  /** `undefined` tries for ever. */
+  readonly dead: Literal | undefined
+  /** A number, or a column of the table. */
+  readonly maxAttempts: number | { readonly column: string }
+  readonly error: string | undefined
+  readonly finishedAt: string | undefined
+}
+
+/** The layout of rows that are only locked, and finished in the same transaction. */
+export interface TakeLayout extends Waiting {
+  readonly done: Literal | undefined
+  readonly finishedAt: string | undefined
+}
+
+/** What happens to a claimed row. */
+export type FinishVerb = 'complete' | 'fail' | 'release' | 'heartbeat'
+
+/** One claim in the request; JSON keys that start with `#` are ours. */
+export interface FinishItem {
+  readonly key: readonly string[]
+  readonly token: string
+  /** Of `fail`: when it may be tried again. */
+  readonly delayMs?: number
+  readonly error?: string
+}
+
+/** Whether the row has had all its attempts. */
+function isSpent({ attempts, dead, maxAttempts }: FinishLayout): string {
+  if (attempts === undefined || dead === undefined) return 'false'
+  const most = typeof maxAttempts === 'number' ? String(maxAttempts) : columnOf(maxAttempts.column)
+  return `coalesce(${columnOf(attempts)} >= ${most}, false)`
+}
+
+function set(column: string | undefined, value: string): string[] {
+  return column === undefined ? [] : [`${quoteIdentifier(column)} = ${value}`]
+}
+
+function deadOrPending(layout: FinishLayout): string[] {
+  const { dead, pending, status } = layout
+  const again = pending ?? 'NULL'
+  if (dead === undefined || layout.attempts === undefined) return set(status, again)
+  // The column itself is never reached: it gives the literals its type.
+  return set(
+    status,
+    `CASE WHEN ${isSpent(layout)} THEN ${dead ?? 'NULL'} WHEN true THEN ${again} ELSE ${columnOf(status)} END`,
+  )
+}
+
+function changes(layout: FinishLayout, verb: FinishVerb, leaseMs: string): string[] {
+  const { token, leaseUntil, attempts } = layout
+  switch (verb) {
+    case 'heartbeat':
+      return set(leaseUntil, afterNow(leaseMs))
+    case 'complete':
+      // The token stays: whoever asks again with it is told that it is done.
+      return [
+        ...set(layout.status, layout.done ?? 'NULL'),
+        ...set(leaseUntil, 'NULL'),
+        ...set(layout.finishedAt, 'pg_catalog.clock_timestamp()'),
+      ]
+    case 'release':
+      return [
+        ...set(layout.status, layout.pending ?? 'NULL'),
+        ...set(token, 'NULL'),
+        ...set(leaseUntil, 'NULL'),
+        ...(attempts === undefined
+          ? []
+          : set(attempts, `greatest(coalesce(${columnOf(attempts)}, 0) - 1, 0)`)),
+      ]
+    case 'fail':
+      return [
+        ...deadOrPending(layout),
+        ...set(token, 'NULL'),
+        ...set(leaseUntil, 'NULL'),
+        ...set(layout.error, `"#held"."#error"`),
+        ...(layout.runAt === undefined
+          ? []
+          : set(
+              layout.runAt,
+              `CASE WHEN ${isSpent(layout)} THEN ${columnOf(layout.runAt)} ELSE ${afterNow('"#held"."#delay"')} END`,
+            )),
+      ]
+  }
+}
+
+/** Letters in the answer, one for each claim that was given, in its order. */
+export const finishAnswers = {
+  /** Done as asked. */
+  kept: 'k',
+  /** Failed for the last time. */
+  dead: 'd',
+  /** Somebody has the row locked; the token fits. */
+  busy: 'b',
+  /** The token does not fit any more. */
+  lost: 'l',
+} as const
+
+function given(layout: Waiting): string {
+  const typed = layout.key.map((column) => `("#g"."#typed").${quoteIdentifier(column)}`)
+  return `"#given" AS MATERIALIZED (
+  SELECT "#g"."#at", ${typed.join(', ')}, "#g"."#value" ->> '#token' AS "#token",
+         coalesce(("#g"."#value" ->> '#delay')::int8, 0) AS "#delay", "#g"."#value" ->> '#error' AS "#error"
+  FROM (
+    SELECT "#element"."#at", "#element"."#value", ${typedRecord(tableText(layout.table), '"#element"."#value"')} AS "#typed"
+    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+    OFFSET 0
+  ) AS "#g"
+)`
+}
+
+/**
+ * Locks the rows whose token fits in key order, as everybody here does, and changes them. A heartbeat
+ * skips a row that is locked: its owner is about to finish it, and all others must not wait for that.
+ */
+export function finishRows(
+  layout: FinishLayout,
+  verb: FinishVerb,
+  items: readonly FinishItem[],
+  leaseMs: number,
+): Statement {
+  const table = tableText(layout.table)
+  const order = layout.key.toSorted().map(columnOf).join(', ')
+  const fits = `${columnOf(layout.token)}::text = "#given"."#token"`
+  const keys = layout.key.map(columnOf).join(', ')
+  const onKey = sameKey('"#row"', '"#given"', layout.key)
+  const onHeld = sameKey('"#row"', '"#held"', layout.key)
+  const state =
+    verb === 'fail'
+      ? `CASE WHEN ${isSpent(layout)} THEN '${finishAnswers.dead}' ELSE '${finishAnswers.kept}' END`
+      : `'${finishAnswers.kept}'`
+  const change =
+    verb === 'complete' && layout.done === undefined
+      ? `DELETE FROM ${table} AS "#row" USING "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
+      : `UPDATE ${table} AS "#row" SET ${changes(layout, verb, '$2::text::int8').join(', ')}
+  FROM "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
+  return {
+    text: `WITH ${given(layout)}, "#held" AS MATERIALIZED (
+  SELECT "#given"."#at", "#given"."#delay", "#given"."#error", ${keys}
+  FROM "#given" JOIN ${table} AS "#row" ON ${onKey}
+  WHERE ${fits} AND ${equals(columnOf(layout.status), layout.claimed)}
+  ORDER BY ${order}
+  FOR NO KEY UPDATE OF "#row"${verb === 'heartbeat' ? ' SKIP LOCKED' : ''}
+), "#changed" AS (
+  ${change}
+)
+SELECT pg_catalog.string_agg(coalesce("#changed"."#state", ${otherwise(layout, verb, `${onKey} AND ${fits}`)}), '' ORDER BY "#given"."#at") AS answer
+FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" = "#given"."#at"`,
+    // Only a heartbeat writes a lease; no other statement has a second parameter.
+    values:
+      verb === 'heartbeat'
+        ? [itemsJson(layout, items), String(leaseMs)]
+        : [itemsJson(layout, items)],
+    columns: ['answer'],
+  }
+}
+
+/** What a claim without a changed row is: lost, but for what the statement's snapshot still shows. */
+function otherwise(layout: FinishLayout, verb: FinishVerb, mine: string): string {
+  const seen = (status: Literal, as: string): string =>
+    `CASE WHEN EXISTS (SELECT FROM ${tableText(layout.table)} AS "#row"
+    WHERE ${mine} AND ${equals(columnOf(layout.status), status)}) THEN '${as}' ELSE '${finishAnswers.lost}' END`
+  if (verb === 'heartbeat') return seen(layout.claimed, finishAnswers.busy)
+  if (verb === 'complete' && layout.done !== undefined && layout.done !== null)
+    return seen(layout.done, finishAnswers.kept)
+  return `'${finishAnswers.lost}'`
+}
+
+function itemsJson({ key }: Waiting, items: readonly FinishItem[]): string {
+  return JSON.stringify(
+    items.map((item) => ({
+      ...Object.fromEntries(key.map((column, at) => [column, item.key[at]])),
+      '#token': item.token,
+      ...(item.delayMs === undefined ? {} : { '#delay': Math.round(item.delayMs) }),
+      ...(item.error === undefined ? {} : { '#error': item.error }),
+    })),
+  )
+}
+
+/** Rows that this transaction has taken are done. They are locked, so nothing has to be fenced. */
+export function finishTaken(layout: TakeLayout, keys: readonly (readonly string[])[]): Statement {
+  const table = tableText(layout.table)
+  const onGiven = sameKey('"#row"', '"#given"', layout.key)
+  const pending = equals(columnOf(layout.status), layout.pending)
+  const change =
+    layout.done === undefined
+      ? `DELETE FROM ${table} AS "#row" USING "#given" WHERE ${onGiven} AND ${pending}`
+      : `UPDATE ${table} AS "#row" SET ${[
+          ...set(layout.status, layout.done ?? 'NULL'),
+          ...set(layout.finishedAt, 'pg_catalog.clock_timestamp()'),
+        ].join(', ')} FROM "#given" WHERE ${onGiven} AND ${pending}`
+  return {
+    text: `WITH ${given(layout)}, "#changed" AS (
+  ${change} RETURNING "#given"."#at"
+)
+SELECT pg_catalog.string_agg(CASE WHEN "#changed"."#at" IS NULL THEN '${finishAnswers.lost}' ELSE '${finishAnswers.kept}' END, '' ORDER BY "#given"."#at") AS answer
+FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" = "#given"."#at"`,
+    values: [
+      itemsJson(
+        layout,
+        keys.map((key) => ({ key, token: '' })),
+      ),
+    ],
+    columns: ['answer'],
+  }
+}
+
+/**
+ * Gives rows back whose lease is over, in the place they had: nothing that they are ordered by is
+ * written. A row that somebody finishes right now is locked and left to them.
+ */
+export function recoverRows(layout: FinishLayout, limit: number): Statement {
+  const table = tableText(layout.table)
+  const keys = layout.key.map(columnOf).join(', ')
+  const lease = columnOf(layout.leaseUntil)
+  const set_ = [
+    ...deadOrPending(layout),
+    ...set(layout.token, 'NULL'),
+    ...set(layout.leaseUntil, 'NULL'),
+    ...set(layout.error, `'lease expired'`),
+  ]
+  return {
+    text: `WITH "#stale" AS MATERIALIZED (
+  SELECT ${keys} FROM ${table} AS "#row"
+  WHERE ${inStatus(layout, layout.claimed)} AND ${lease} < pg_catalog.statement_timestamp()
+  ORDER BY ${lease}
+  LIMIT $1::text::int8
+  FOR NO KEY UPDATE OF "#row" SKIP LOCKED
+), "#freed" AS (
+  UPDATE ${table} AS "#row" SET ${set_.join(', ')}
+  FROM "#stale" WHERE ${sameKey('"#row"', '"#stale"', layout.key)}
+  RETURNING ${isSpent(layout)} AS "#dead"
+)
+SELECT pg_catalog.count(*)::text AS freed,
+       (pg_catalog.count(*) FILTER (WHERE "#dead"))::text AS dead
+FROM "#freed"`,
+    values: [String(limit)],
+    columns: ['freed', 'dead'],
+  }
+}

@@ -1,0 +1,303 @@
+import type { Row, Statement } from '../../core/driver.ts'
+import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
+import { type Columns, columnList, sameKey, typedRecord } from './rows.ts'
+
+/**
+ * Statements that claim rows of a table of the caller's. Names of our own start with `#`, so that
+ * they hide none of the caller's. Status values and the fixed conditions are literals and not
+ * parameters: only then does the planner see that a partial index has them in its predicate.
+ */
+
+/** A value as SQL text, without a type: it becomes what it is compared with. */
+export type Literal = string | null
+
+/** One column that comes before all others in the order, with few different values. */
+export interface PriorityColumn {
+  readonly column: string
+  readonly first: 'smallest' | 'largest'
+}
+
+/** Which rows wait, and in which order. */
+export interface Waiting {
+  readonly table: TableName
+  readonly key: readonly string[]
+  readonly status: string
+  readonly pending: Literal
+  /** Conditions that every row of ours meets. */
+  readonly where: readonly (readonly [column: string, value: Literal])[]
+  readonly runAt: string | undefined
+  readonly priority: PriorityColumn | undefined
+  /** Oldest first, by these, after the priority. */
+  readonly order: readonly string[]
+  readonly columns: Columns
+  /** Columns that come back as text, whatever the client makes of their types; then no others do. */
+  readonly texts?: readonly string[]
+}
+
+/** What a claim writes. */
+export interface ClaimLayout extends Waiting {
+  readonly claimed: Literal
+  readonly token: string
+  readonly leaseUntil: string
+  readonly attempts: string | undefined
+  readonly holder: string | undefined
+}
+
+/** Turns of keys: which ones, and how many rows of each. */
+export interface Turns {
+  /** The column that says whose turn it is. */
+  readonly column: string
+  /** Most rows of one key in flight at a time; counted only by a layout with leases. */
+  readonly limit: number | undefined
+  /** A JSON array of `{ [column]: key, "#share": rows }`. */
+  readonly keysJson: string
+}
+
+/** What is asked for by one claim. */
+export interface ClaimRequest {
+  readonly limit: number
+  /** In the caller's transaction, whose isolation level is looked at in the same statement. */
+  readonly joined: boolean
+  readonly turns: Turns | undefined
+}
+
+const row = '"#row"'
+
+export function columnOf(column: string): string {
+  return `${row}.${quoteIdentifier(column)}`
+}
+
+/** `IS NULL` is what SQL calls being equal to null. */
+export function equals(left: string, value: Literal): string {
+  return value === null ? `${left} IS NULL` : `${left} = ${value}`
+}
+
+/** A literal that no setting of the server reads differently. */
+export function literalText(value: string): string {
+  return `'${value.replaceAll("'", "''")}'`
+}
+
+/** The conditions of our rows with this status. */
+export function inStatus({ status, where }: Waiting, value: Literal): string {
+  return [
+    equals(columnOf(status), value),
+    ...where.map(([column, fixed]) => equals(columnOf(column), fixed)),
+  ].join(' AND ')
+}
+
+/** The rows that may be claimed now. `statement_timestamp()`, because an index can be asked for it. */
+export function isDue(waiting: Waiting): string {
+  const { runAt } = waiting
+  const due =
+    runAt === undefined ? '' : ` AND ${columnOf(runAt)} <= pg_catalog.statement_timestamp()`
+  return `${inStatus(waiting, waiting.pending)}${due}`
+}
+
+/** Order of the rows as SQL text. */
+export function orderOf({ priority, order }: Waiting): string {
+  const first =
+    priority === undefined
+      ? []
+      : [`${columnOf(priority.column)}${priority.first === 'largest' ? ' DESC' : ''}`]
+  return [...first, ...order.map(columnOf)].join(', ')
+}
+
+/** At REPEATABLE READ and above the rows that others have changed would be errors, not skipped. */
+const readCommitted = "pg_catalog.current_setting('transaction_isolation') = 'read committed'"
+
+/**
+ * The next rows, locked, those that others have locked left out. FOR NO KEY UPDATE does not meet the
+ * FOR KEY SHARE of somebody who inserts a row that refers to ours.
+ */
+function picked(waiting: Waiting, request: ClaimRequest, wanted: string): string {
+  const { turns } = request
+  const guard = request.joined ? ` AND ${readCommitted}` : ''
+  const table = tableText(waiting.table)
+  const pick = (more: string, order: string, limit: string): string => `
+    SELECT ${wanted} FROM ${table} AS ${row}
+    WHERE ${isDue(waiting)}${guard}${more}
+    ORDER BY ${order}
+    LIMIT ${limit}
+    FOR NO KEY UPDATE OF ${row} SKIP LOCKED`
+  if (turns !== undefined) {
+    const turn = quoteIdentifier(turns.column)
+    const more = ` AND ${columnOf(turns.column)} = "#turn".${turn}`
+    return `
+  SELECT "#mine".* FROM "#turn" CROSS JOIN LATERAL (${pick(more, orderOf(waiting), shareOf(waiting, turns))}
+  ) AS "#mine"`
+  }
+  const { priority } = waiting
+  if (priority === undefined) return pick('', orderOf(waiting), '$1::text::int8')
+  // Each priority by itself: its rows end at the first one in the future, however many follow. The
+  // loop goes through the priorities in order, and stops as soon as there is enough.
+  const level = quoteIdentifier(priority.column)
+  const more = ` AND ${columnOf(priority.column)} = "#level".${level}`
+  const inOrder = waiting.order.map(columnOf).join(', ')
+  return `
+  SELECT "#mine".* FROM "#level" CROSS JOIN LATERAL (${pick(more, inOrder, '$1::text::int8')}
+  ) AS "#mine"
+  WHERE "#level".${level} IS NOT NULL
+  LIMIT $1::text::int8`
+}
+
+/** Room that a key has left. Counted under the key's lock, in a statement that began after it. */
+function shareOf(waiting: Waiting, { column, limit }: Turns): string {
+  const share = '"#turn"."#share"'
+  if (limit === undefined || !isClaimLayout(waiting)) return share
+  const claimed = `${inStatus(waiting, waiting.claimed)} AND ${columnOf(column)} = "#turn".${quoteIdentifier(column)}`
+  return `greatest(0, least(${share}, ${limit} - (
+      SELECT pg_catalog.count(*) FROM ${tableText(waiting.table)} AS ${row} WHERE ${claimed})))`
+}
+
+function isClaimLayout(waiting: Waiting): waiting is ClaimLayout {
+  return 'claimed' in waiting
+}
+
+/** What has to be there before rows can be picked. */
+function before(waiting: Waiting, { turns }: ClaimRequest): string {
+  const table = tableText(waiting.table)
+  if (turns !== undefined) {
+    const turn = quoteIdentifier(turns.column)
+    return `"#turn" AS MATERIALIZED (
+  SELECT ("#given"."#typed").${turn} AS ${turn}, "#given"."#share"
+  FROM (
+    SELECT ${typedRecord(table, '"#element"."#value"')} AS "#typed",
+           ("#element"."#value" ->> '#share')::int8 AS "#share"
+    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+    ORDER BY "#element"."#at"
+    OFFSET 0
+  ) AS "#given"
+), `
+  }
+  const { priority } = waiting
+  if (priority === undefined) return ''
+  const level = quoteIdentifier(priority.column)
+  const next = (more: string): string => `(
+    SELECT ${columnOf(priority.column)} FROM ${table} AS ${row}
+    WHERE ${inStatus(waiting, waiting.pending)}${more}
+    ORDER BY 1${priority.first === 'largest' ? ' DESC' : ''} LIMIT 1)`
+  const beyond = ` AND ${columnOf(priority.column)} ${priority.first === 'largest' ? '<' : '>'} "#level".${level}`
+  return `"#level"(${level}) AS (
+  SELECT ${next('')}
+  UNION ALL
+  SELECT ${next(beyond)} FROM "#level" WHERE "#level".${level} IS NOT NULL
+), `
+}
+
+/** Everything around: first value is the limit or the turns. */
+function opening(waiting: Waiting, request: ClaimRequest, wanted: string): string {
+  return `WITH RECURSIVE ${before(waiting, request)}"#picked" AS MATERIALIZED (${picked(waiting, request, wanted)}
+), "#placed" AS MATERIALIZED (
+  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::int4 AS "#at" FROM "#picked"
+)`
+}
+
+function returnedColumns({ columns, texts }: Waiting): readonly string[] {
+  if (texts === undefined) return columnList(row, columns)
+  return texts.map((column) => `${columnOf(column)}::text AS ${quoteIdentifier(column)}`)
+}
+
+function keyTexts(key: readonly string[]): string {
+  return key.map((column, at) => `${columnOf(column)}::text AS "#key${at}"`).join(', ')
+}
+
+/** The rows; if joined, at least one line that says what was found out about the transaction. */
+function answer(from: string, { joined }: ClaimRequest): string {
+  if (!joined) return `SELECT * FROM ${from} ORDER BY "#at"`
+  return `SELECT ${readCommitted} AS "#fresh", ${from}.*
+FROM (SELECT 1) AS "#one" LEFT JOIN ${from} ON true ORDER BY "#at"`
+}
+
+/** Locks the rows and writes the lease into them. The token is what fences everything later. */
+export function claimRows(
+  layout: ClaimLayout,
+  request: ClaimRequest,
+  lease: { readonly token: string; readonly ms: number; readonly holder: string },
+): Statement {
+  const { attempts, holder } = layout
+  const set = [
+    `${quoteIdentifier(layout.status)} = ${layout.claimed}`,
+    `${quoteIdentifier(layout.token)} = $2::text::uuid`,
+    `${quoteIdentifier(layout.leaseUntil)} = ${afterNow('$3::text::int8')}`,
+    ...(attempts === undefined
+      ? []
+      : [`${quoteIdentifier(attempts)} = coalesce(${columnOf(attempts)}, 0) + 1`]),
+    ...(holder === undefined ? [] : [`${quoteIdentifier(holder)} = $4::text`]),
+  ]
+  const returned = [
+    '"#placed"."#at"',
+    keyTexts(layout.key),
+    `${attempts === undefined ? 'NULL' : columnOf(attempts)}::text AS "#attempt"`,
+    ...returnedColumns(layout),
+  ]
+  return {
+    text: `${opening(layout, request, layout.key.map(columnOf).join(', '))}, "#claimed" AS (
+  UPDATE ${tableText(layout.table)} AS ${row} SET ${set.join(', ')}
+  FROM "#placed" WHERE ${sameKey(row, '"#placed"', layout.key)}
+  RETURNING ${returned.join(', ')}
+)
+${answer('"#claimed"', request)}`,
+    values: [
+      request.turns?.keysJson ?? String(request.limit),
+      lease.token,
+      String(lease.ms),
+      ...(holder === undefined ? [] : [lease.holder]),
+    ],
+  }
+}
+
+/** Locks the rows for as long as the caller's transaction lasts, and writes nothing. */
+export function takeRows(waiting: Waiting, request: ClaimRequest): Statement {
+  // As they are under the lock, and not as the statement first saw them.
+  const wanted = [keyTexts(waiting.key), ...returnedColumns(waiting)].join(', ')
+  return {
+    text: `${opening(waiting, request, wanted)}
+${answer('"#placed"', request)}`,
+    values: [request.turns?.keysJson ?? String(request.limit)],
+  }
+}
+
+/** A moment so many milliseconds from now, by the server's clock. */
+export function afterNow(ms: string): string {
+  return `pg_catalog.clock_timestamp() + ${ms} * interval '1 millisecond'`
+}
+
+/** One row of an answer: ours with `#`, and the caller's. */
+export interface ClaimedRow {
+  readonly key: readonly string[]
+  readonly attempt: number | undefined
+  readonly row: Row
+}
+
+/** Whether the caller's transaction sees what others have committed; told if it was asked for. */
+export function seesLatest([first]: readonly Row[]): boolean {
+  return first?.['#fresh'] === true
+}
+
+/** Reads the rows of `claimRows` and `takeRows`. */
+export function claimedRows(waiting: Waiting, rows: readonly Row[]): ClaimedRow[] {
+  return rows
+    .filter((found) => found['#key0'] !== null && found['#key0'] !== undefined)
+    .map((found) => ({
+      key: waiting.key.map((_, at) => String(found[`#key${at}`])),
+      attempt: typeof found['#attempt'] === 'string' ? Number(found['#attempt']) : undefined,
+      row: withoutOurs(found),
+    }))
+}
+
+function withoutOurs(found: Row): Row {
+  const { '#at': _at, '#attempt': _attempt, '#fresh': _fresh, ...rest } = found
+  for (let at = 0; `#key${at}` in rest; at += 1) delete rest[`#key${at}`]
+  return rest
+}
+
+/** A setting that lasts as long as the transaction: without one it is gone in the next statement. */
+export const joinMark: Statement = {
+  text: "SELECT pg_catalog.set_config('holdfast.joined', 'yes', true) AS joined",
+  values: [],
+}
+
+export const isJoined: Statement = {
+  text: "SELECT coalesce(pg_catalog.current_setting('holdfast.joined', true), '') = 'yes' AS joined",
+  values: [],
+}

@@ -1,0 +1,15 @@
+import type { Statement } from '../../core/driver.ts'
+import { quoteIdentifier } from './identifier.ts'
+
+/** Adds work; see `sql/app/enqueue_work.sql`. */
+export function enqueueWork(
+  schema: string,
+  itemsJson: string,
+  channel: string | undefined,
+): Statement {
+  return {
+    text: `SELECT ${quoteIdentifier(schema)}.enqueue_work($1::text::jsonb, $2::text) AS answer`,
+    values: [itemsJson, channel ?? null],
+    columns: ['answer'],
+  }
+}
