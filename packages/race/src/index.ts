@@ -13,6 +13,7 @@ export { mermaidReport } from './report/mermaid.ts'
 export { htmlReport } from './report/page/html-report.ts'
 export { type ProgressLine, type ProgressStream, progressLine } from './report/progress.ts'
 export { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
+export { instrument, type PgModule } from './run/instrument.ts'
 export type {
   DatabaseContext,
   Flow,
