@@ -206,8 +206,14 @@ export interface FinalTable {
 export interface Runner {
   /** Names of the flows, in order. */
   readonly flows: readonly string[]
-  /** `decide` is asked when everything is at rest and must answer with one of `decision.enabled`. */
-  run(decide: (decision: Decision, steps: readonly Step[]) => Choice): Promise<Run>
+  /**
+   * `decide` is asked when everything is at rest and must answer with one of `decision.enabled`.
+   * Flows that are not among `only` are not started; their outcome is `crashed`.
+   */
+  run(
+    decide: (decision: Decision, steps: readonly Step[]) => Choice,
+    only?: readonly number[],
+  ): Promise<Run>
 }
 
 /** Why a schedule is a failure. */

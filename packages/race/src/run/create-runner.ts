@@ -44,7 +44,7 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     hangMs: options.limits?.hangMs ?? 5000,
   }
 
-  async function run(decide: Decide): Promise<Run> {
+  async function run(decide: Decide, only?: readonly number[]): Promise<Run> {
     const from = Date.now()
     try {
       await options.seed?.(database)
@@ -54,7 +54,7 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     }
     await reader.prepare()
     await states?.start(await readStamp(control))
-    const played = await playSchedule(setting, decide)
+    const played = await playSchedule(setting, decide, only)
     await tidyUp(setting, played)
     await recover(played)
     return look(played, { from, to: Date.now() })
@@ -65,7 +65,8 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     for (const [flow, outcome] of played.outcomes.entries()) {
       const wing = stage.wings[flow]
       const name = names[flow]
-      if (outcome.kind !== 'crashed' || !wing || name === undefined) continue
+      if (outcome.kind !== 'crashed' || !played.spent.includes(flow)) continue
+      if (!wing || name === undefined) continue
       // Nobody attends: what it sends passes at once, like the statements of a restarted process.
       const { signal } = new AbortController()
       const step = async (): Promise<void> => undefined

@@ -2,6 +2,7 @@ import type { Decision, FlowOutcome, Footprint, Note, Trouble } from '../core/mo
 import type { GatedConnection } from '../gate/gated-connection.ts'
 import type { Control } from './control.ts'
 import type { FlowIdentity } from './flow-identity.ts'
+import { type FlowTimers, watchTimers } from './flow-timers.ts'
 import type { FootprintReader } from './footprint-reader.ts'
 import { createLane, type DraftStep, type Lane, type Return } from './lane.ts'
 import type { Flow } from './options.ts'
@@ -39,6 +40,7 @@ export interface Performer {
 export interface Play {
   readonly setting: ScheduleSetting
   readonly signal: Signal
+  readonly timers: FlowTimers
   readonly performers: readonly Performer[]
   readonly lanes: Lane[]
   /** Statements that came back and are still to be recorded. */
@@ -64,6 +66,7 @@ export function createPlay(setting: ScheduleSetting): Play {
   return {
     setting,
     signal: createSignal(),
+    timers: watchTimers(),
     performers: setting.names.map((_, flow) => ({
       outcome: undefined,
       seen: performance.now(),

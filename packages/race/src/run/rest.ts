@@ -64,7 +64,8 @@ function declareIdle(play: Play, performer: Performer): void {
   const { graceMs, hangMs, stage } = play.setting
   const quiet = performance.now() - performer.seen
   const { flow } = performer.identity
-  if (quiet < (isConnecting(play, flow) ? hangMs : graceMs / 2)) return
+  const patient = isConnecting(play, flow) || play.timers.pauses(performer.identity)
+  if (quiet < (patient ? hangMs : graceMs / 2)) return
   performer.idle = true
   const name = nameOf(play, flow)
   const waiting = stage.wings[flow]?.pool.waitingCount ?? 0

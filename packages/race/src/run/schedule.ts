@@ -23,15 +23,23 @@ export interface Played {
   readonly frozen: readonly GatedConnection[]
 }
 
-/** Plays the flows once, in the order that `decide` makes. */
-export async function playSchedule(setting: ScheduleSetting, decide: Decide): Promise<Played> {
+/** Plays the flows once, in the order that `decide` makes; only some of them if they are named. */
+export async function playSchedule(
+  setting: ScheduleSetting,
+  decide: Decide,
+  only?: readonly number[],
+): Promise<Played> {
   const play = createPlay(setting)
   setting.stage.attend(attend(play))
   try {
-    setting.names.forEach((_, flow) => void perform(play, flow))
+    play.performers.forEach((performer, flow) => {
+      if (only && !only.includes(flow)) performer.outcome = { kind: 'crashed' }
+      else void perform(play, flow)
+    })
     while (!play.trouble) if (!(await advance(play, decide))) break
   } finally {
     setting.stage.attend(undefined)
+    play.timers.stop()
     for (const { abort, identity } of play.performers) {
       identity.over = true
       abort.abort()
@@ -46,7 +54,9 @@ export async function playSchedule(setting: ScheduleSetting, decide: Decide): Pr
     notes: [...play.notes.values()],
     frozen: play.frozen,
     spent: play.performers.flatMap(({ outcome }, flow) =>
-      outcome === undefined || outcome.kind === 'crashed' ? [flow] : [],
+      outcome === undefined || (outcome.kind === 'crashed' && (only?.includes(flow) ?? true))
+        ? [flow]
+        : [],
     ),
   }
 }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { withClient } from '@holdfast/testkit'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
@@ -265,6 +266,56 @@ describe('crashes', () => {
     const run = await both.run(script(flows, 'alice alice bob alice!'))
     expect(run.steps[2]).toMatchObject({ flow: 1, waitedFor: [0], resumedAfter: 3 })
     expect(seen).toEqual(['alice 100'])
+  })
+})
+
+describe('pauses', () => {
+  test('a flow that pauses before a statement is waited for', async () => {
+    const slow: Flow = async (context) => {
+      await setTimeout(80)
+      return reserve(context)
+    }
+    const both = await runner({ flows: { alice: slow, bob: reserve } })
+    for (let time = 0; time < 3; time += 1) {
+      const run = await both.run(script(flows, 'alice alice bob bob alice bob alice bob'))
+      expect(run.outcomes).toMatchObject([{ value: '"ok"' }, { value: '"ok"' }])
+      expect(run.notes).toEqual([])
+    }
+  })
+
+  test('one that waits for another flow is not, and that is noted', async () => {
+    const gate = Promise.withResolvers<void>()
+    const waiting: Flow = async (context) => {
+      await gate.promise
+      return reserve(context)
+    }
+    const opening: Flow = async (context) => {
+      const outcome = await reserve(context)
+      gate.resolve()
+      return outcome
+    }
+    const both = await runner({ flows: { alice: waiting, bob: opening } })
+    const run = await both.run(script(flows, 'alice alice bob bob alice bob alice bob'))
+    expect(run.outcomes).toMatchObject([{ value: '"full"' }, { value: '"ok"' }])
+    expect(run.notes).toMatchObject([{ kind: 'uncontrolled-wait' }])
+  })
+
+  test('a place that a flow marks is a step', async () => {
+    const calling: Flow = async ({ pool, step }) => {
+      await pool.query('UPDATE accounts SET balance = balance - 1 WHERE id = 1')
+      await step('charge card')
+      await pool.query('UPDATE accounts SET balance = balance - 1 WHERE id = 2')
+    }
+    const both = await runner({ flows: { alice: calling, bob: calling } })
+    const run = await both.run(script(flows, 'alice alice alice bob'))
+    expect(lines(run, flows).slice(1, 4)).toEqual([
+      'alice: UPDATE accounts SET balance = balance - 1 WHERE id = 1 (commit)',
+      'alice: -- charge card',
+      'bob: UPDATE accounts SET balance = balance - 1 WHERE id = 1 (execute)',
+    ])
+    expect(run.steps[2]?.footprint.touches).toEqual([
+      { object: 'step charge card', mode: 'exclusive' },
+    ])
   })
 })
 
