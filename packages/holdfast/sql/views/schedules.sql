@@ -1,0 +1,9 @@
+-- Every schedule that was ever started, and how it stands.
+CREATE OR REPLACE VIEW :"schema".schedules AS
+SELECT s.name, nullif(s.last_tick, '-infinity') AS last_tick, s.paused_at, s.registered_at,
+  (SELECT count(*) FROM :"schema".tick t
+   WHERE t.bucket = s.bucket AND t.schedule = s.name AND t.state = 0) AS running,
+  (SELECT count(*) FROM :"schema".tick t
+   WHERE t.bucket = s.bucket AND t.schedule = s.name AND t.state = 1) AS waiting,
+  s.bucket
+FROM :"schema".schedule s;

@@ -1,0 +1,99 @@
+import { type Argument, type FunctionCall, functionCall } from './function-call.ts'
+
+/** One tick, as the functions in `sql/app` know it. Microseconds since 1970 are exact in a number. */
+export interface TickKey {
+  readonly name: string
+  readonly atUs: number
+  readonly manual: boolean
+}
+
+/** What `claim_tick` is told. */
+export interface TickClaim {
+  readonly name: string
+  /** `undefined`: a manual tick of this moment. */
+  readonly atUs: number | undefined
+  readonly manual: boolean
+  readonly token: string
+  readonly holder: string
+  readonly leaseMs: number
+  /** 0 skip, 1 wait, 2 allow. */
+  readonly overlap: number
+  readonly retake: boolean
+  readonly most: number
+  readonly missed: number
+  readonly run: boolean
+}
+
+export function lookAtSchedule(schema: string, name: string, fromEver: boolean): FunctionCall {
+  return functionCall(schema, 'look_at_schedule', [
+    ['text', name],
+    ['boolean', fromEver],
+  ])
+}
+
+export function claimTick(schema: string, claim: TickClaim): FunctionCall {
+  return functionCall(schema, 'claim_tick', [
+    ['text', claim.name],
+    instant(claim.atUs),
+    ['boolean', claim.manual],
+    ['uuid', claim.token],
+    ['text', claim.holder],
+    ['bigint', claim.leaseMs],
+    ['integer', claim.overlap],
+    ['boolean', claim.retake],
+    ['integer', claim.most],
+    ['integer', claim.missed],
+    ['boolean', claim.run],
+  ])
+}
+
+export function renewTick(
+  schema: string,
+  tick: TickKey,
+  token: string,
+  leaseMs: number,
+): FunctionCall {
+  return functionCall(schema, 'renew_tick', [...keyOf(tick), ['uuid', token], ['bigint', leaseMs]])
+}
+
+export function finishTick(
+  schema: string,
+  tick: TickKey,
+  token: string,
+  error: string | undefined,
+  retryMs: number | undefined,
+  keep: number,
+): FunctionCall {
+  return functionCall(schema, 'finish_tick', [
+    ...keyOf(tick),
+    ['uuid', token],
+    ['text', error ?? null],
+    ['bigint', retryMs ?? null],
+    ['integer', keep],
+  ])
+}
+
+export function pauseSchedule(schema: string, name: string, pause: boolean): FunctionCall {
+  return functionCall(schema, 'pause_schedule', [
+    ['text', name],
+    ['boolean', pause],
+  ])
+}
+
+export function readTicks(schema: string, name: string, most: number): FunctionCall {
+  return functionCall(schema, 'read_ticks', [
+    ['text', name],
+    ['integer', most],
+  ])
+}
+
+function keyOf({ name, atUs, manual }: TickKey): Argument[] {
+  return [['text', name], instant(atUs), ['boolean', manual]]
+}
+
+/** A text that PostgreSQL reads exactly, in whatever style and zone the session is. */
+function instant(atUs: number | undefined): Argument {
+  if (atUs === undefined) return ['timestamptz', null]
+  const iso = new Date(Math.floor(atUs / 1_000)).toISOString()
+  return ['timestamptz', `${iso.slice(0, -1)}${String(atUs % 1_000).padStart(3, '0')}Z`]
+}

@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto'
+import { fullJitterMs } from '../core/backoff.ts'
+import type { Driver } from '../core/driver.ts'
+import { isHoldfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
+import type { TickClaim, TickKey } from '../engines/postgres/schedule.ts'
+import { runTransaction } from '../tx/run.ts'
+import type { Settings, Tick, Transactional } from './options.ts'
+import type { ClaimAnswer, FinishAnswer, TickBoard } from './tick-board.ts'
+import { keepTick } from './tick-lease.ts'
+
+/**
+ * What became of a tick.
+ *
+ * | outcome | meaning |
+ * | --- | --- |
+ * | `done` | the handler ran here and succeeded |
+ * | `waiting` | it failed here and will be tried again |
+ * | `failed` | it failed here, for the last time |
+ * | `lost` | its process died or fell silent, and it is not tried again; or it was taken from us |
+ * | `skipped` | dropped: another one was at work, or it was missed |
+ * | `taken` | somebody else has or had it |
+ * | `passed` | a later one was taken before |
+ * | `busy` | another one is at work right now; this one stays due |
+ * | `paused` | the schedule is paused |
+ * | `unknown` | the connection was lost while it committed; the database knows, and will not repeat it |
+ */
+export interface TickOutcome {
+  readonly schedule: string
+  readonly outcome: FinishAnswer | Exclude<ClaimAnswer['kind'], 'claimed' | 'early'> | 'unknown'
+  /** The scheduled instant; `undefined` of a `runNow` that did not run. */
+  readonly at: Date | undefined
+  readonly manual: boolean
+  /** 0 if the handler did not run here. */
+  readonly attempt: number
+  /** What the handler threw, or what made the attempt fail. */
+  readonly error?: unknown
+}
+
+/** Which tick is wanted, and how. */
+export interface WantedTick {
+  /** `undefined`: now, by hand. */
+  readonly atUs: number | undefined
+  readonly manual: boolean
+  /** Ticks before it that nobody took. */
+  readonly missed?: number
+  /** Pass over it instead. */
+  readonly pass?: boolean
+}
+
+const longestPauseMs = 300_000
+const longestError = 1_000
+
+type Early = Extract<ClaimAnswer, { kind: 'early' }>
+type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>
+
+/** Takes a tick and runs its handler, under the guarantee that the schedule was given. */
+export class Attempts<Tx> {
+  readonly #driver: Driver<Tx>
+  readonly #board: TickBoard<Tx>
+  readonly #settings: Settings<Tx>
+
+  constructor(driver: Driver<Tx>, board: TickBoard<Tx>, settings: Settings<Tx>) {
+    this.#driver = driver
+    this.#board = board
+    this.#settings = settings
+  }
+
+  /** `early` if the database's clock has not come that far. Rejects if the database cannot be asked. */
+  async run(wanted: WantedTick): Promise<TickOutcome | Early> {
+    const { work } = this.#settings
+    const outcome =
+      work.guarantee === 'transactional' && wanted.pass !== true
+        ? await this.#transactional(work, wanted)
+        : await this.#leased(wanted)
+    if ('outcome' in outcome && told.has(outcome.outcome)) publish(channels.scheduleTick, outcome)
+    return outcome
+  }
+
+  async #leased(wanted: WantedTick): Promise<TickOutcome | Early> {
+    const { work, leaseMs } = this.#settings
+    const claim = this.#claimOf(wanted)
+    const sentMs = performance.now()
+    const claimed = await this.#board.claim(claim)
+    if (claimed.kind !== 'claimed') return this.#notTaken(wanted, claimed)
+    const key = keyOf(claim, claimed)
+    const lease = keepTick(() => this.#board.renew(key, claim.token, leaseMs), leaseMs, sentMs)
+    const tick = tickOf(claimed, wanted.manual, lease.signal)
+    let ended: { error?: unknown; failed: boolean } = { failed: false }
+    try {
+      if (work.guarantee !== 'transactional') await work.handler(tick)
+    } catch (error) {
+      ended = { error, failed: true }
+    } finally {
+      lease.stop()
+    }
+    const outcome = await this.#board.finish(
+      key,
+      claim.token,
+      this.#settings.keep,
+      ended.failed ? this.#failure(ended.error, claimed.attempt) : {},
+    )
+    return this.#outcome(outcome, claimed, wanted.manual, ended.error)
+  }
+
+  async #transactional(work: Transactional<Tx>, wanted: WantedTick): Promise<TickOutcome | Early> {
+    const { deadlineMs, name, keep } = this.#settings
+    const claim = this.#claimOf(wanted)
+    let claimed: ClaimAnswer | undefined
+    try {
+      await runTransaction(
+        this.#driver,
+        async (transaction, { signal }) => {
+          claimed = undefined
+          claimed = await this.#board.claim(claim, transaction)
+          if (claimed.kind !== 'claimed') return
+          await work.handler(
+            transaction.native,
+            tickOf(claimed, wanted.manual, signal ?? neverAborted),
+          )
+          await this.#board.finish(keyOf(claim, claimed), claim.token, keep, {}, transaction)
+        },
+        // The lock is taken first, so that what the handler reads is younger.
+        {
+          isolation: 'read committed',
+          scopes: [name],
+          ...(deadlineMs === undefined ? {} : { deadlineMs }),
+        },
+      )
+    } catch (error) {
+      const taken = claimed as ClaimAnswer | undefined
+      // Before the tick was ours nothing of it has failed.
+      if (taken?.kind !== 'claimed') throw error
+      if (isHoldfastError(error, 'COMMIT_UNKNOWN')) {
+        return this.#outcome('unknown', taken, wanted.manual, error)
+      }
+      return await this.#recordFailure(wanted, taken, error)
+    }
+    const taken = claimed as unknown as ClaimAnswer
+    if (taken.kind !== 'claimed') return this.#notTaken(wanted, taken)
+    return this.#outcome('done', taken, wanted.manual)
+  }
+
+  /** Rolled back, the attempt left no trace: it is counted in a transaction of its own. */
+  async #recordFailure(
+    wanted: WantedTick,
+    { atUs }: Claimed,
+    error: unknown,
+  ): Promise<TickOutcome | Early> {
+    const claim = this.#claimOf({ ...wanted, atUs })
+    const claimed = await this.#board.claim(claim)
+    // Somebody else was faster and is trying it again already.
+    if (claimed.kind !== 'claimed') return { ...this.#notTaken(wanted, claimed), error }
+    const outcome = await this.#board.finish(
+      keyOf(claim, claimed),
+      claim.token,
+      this.#settings.keep,
+      this.#failure(error, claimed.attempt),
+    )
+    return this.#outcome(outcome, claimed, wanted.manual, error)
+  }
+
+  #claimOf({ atUs, manual, missed = 0, pass = false }: WantedTick): TickClaim {
+    const { name, holder, leaseMs, overlap, attempts, work } = this.#settings
+    return {
+      name,
+      atUs,
+      manual,
+      token: randomUUID(),
+      holder,
+      leaseMs,
+      overlap,
+      retake: work.guarantee !== 'at-most-once',
+      most: attempts,
+      missed,
+      run: !pass,
+    }
+  }
+
+  #failure(error: unknown, attempt: number): { error: string; retryMs: number | undefined } {
+    const { attempts, retryAfterMs } = this.#settings
+    const capMs = Math.min(longestPauseMs, retryAfterMs * 2 ** (attempt - 1))
+    return {
+      error: textOf(error),
+      // Half of it for sure, the rest by chance: others may have failed at the same moment.
+      retryMs:
+        attempt < attempts
+          ? Math.ceil(capMs / 2 + fullJitterMs(1, capMs / 2, capMs / 2))
+          : undefined,
+    }
+  }
+
+  #notTaken(
+    { atUs, manual }: WantedTick,
+    answer: Exclude<ClaimAnswer, Claimed>,
+  ): TickOutcome | Early {
+    if (answer.kind === 'early') return answer
+    return {
+      schedule: this.#settings.name,
+      outcome: answer.kind,
+      at: atUs === undefined ? undefined : new Date(atUs / 1_000),
+      manual,
+      attempt: 0,
+    }
+  }
+
+  #outcome(
+    outcome: TickOutcome['outcome'],
+    { atUs, attempt }: Claimed,
+    manual: boolean,
+    error?: unknown,
+  ): TickOutcome {
+    return {
+      schedule: this.#settings.name,
+      outcome,
+      at: new Date(atUs / 1_000),
+      manual,
+      attempt,
+      ...(error === undefined ? {} : { error }),
+    }
+  }
+}
+
+/** Outcomes that are news; the others are what happens at every tick to those who come second. */
+const told: ReadonlySet<TickOutcome['outcome']> = new Set([
+  'done',
+  'waiting',
+  'failed',
+  'lost',
+  'skipped',
+  'unknown',
+])
+
+const neverAborted = new AbortController().signal
+
+function keyOf({ name, manual }: TickClaim, { atUs }: Claimed): TickKey {
+  return { name, atUs, manual }
+}
+
+function tickOf({ atUs, nowUs, attempt }: Claimed, manual: boolean, signal: AbortSignal): Tick {
+  return {
+    at: new Date(atUs / 1_000),
+    attempt,
+    lateMs: (nowUs - atUs) / 1_000,
+    manual,
+    signal,
+  }
+}
+
+function textOf(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  return text.slice(0, longestError).replaceAll('\0', '').toWellFormed()
+}

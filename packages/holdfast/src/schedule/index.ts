@@ -1,0 +1,169 @@
+import { hostname } from 'node:os'
+import { pause } from '../core/backoff.ts'
+import type { Driver } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import { Attempts, type TickOutcome, type WantedTick } from './attempt.ts'
+import { type HistoryTick, historyTick } from './history.ts'
+import { countOf, type ScheduleOptions, settingsOf } from './options.ts'
+import { Runner, type RunningSchedule } from './runner.ts'
+import { TickBoard } from './tick-board.ts'
+
+export type { TickOutcome } from './attempt.ts'
+export type { HistoryTick } from './history.ts'
+export type {
+  AtLeastOnce,
+  AtMostOnce,
+  Missed,
+  Overlap,
+  ScheduleOptions,
+  Tick,
+  Transactional,
+} from './options.ts'
+export {
+  type CronHandlerOptions,
+  type CronRequest,
+  cronHandler,
+  type FiredByRequest,
+  scheduledTimeOf,
+} from './platform.ts'
+export type { When } from './rule.ts'
+export type { RunningSchedule, ScheduleTrouble } from './runner.ts'
+
+/** Settings of the room. */
+export interface ScheduleRoomOptions {
+  /** Where its tables are. @defaultValue 'holdfast' */
+  readonly schema?: string
+}
+
+/** Options of `history`. */
+export interface TickHistoryOptions {
+  /** @defaultValue 20 */
+  readonly limit?: number
+}
+
+/** One schedule, the same in every process that declares it by this name. */
+export interface Schedule {
+  /**
+   * Runs what is due in this process, together with all others that do the same, until stopped. Does
+   * what has to be done about ticks that were missed or whose process died.
+   *
+   * @throws OPTION_INVALID if the schedule has neither `cron` nor `every`
+   */
+  start(): RunningSchedule
+  /**
+   * Runs what is due by the database's clock, and resolves when it is over. For timers of somebody else
+   * (node-cron, `@nestjs/schedule`), which may be early, late or in many processes at once: one that is
+   * early, by up to 30 s and less than half the gap between ticks, waits for its tick.
+   *
+   * @example cron.schedule('0 3 * * *', nightly.fire)
+   * @throws OPTION_INVALID, SCHEMA_MISSING, TX_NESTED
+   */
+  readonly fire: () => Promise<TickOutcome[]>
+  /**
+   * Runs the tick of a scheduled instant that somebody else decided on: a platform's cron, whose request
+   * carries it. An instant between two ticks stands for the earlier one.
+   *
+   * @throws SCHEDULE_TOO_EARLY, OPTION_INVALID, SCHEMA_MISSING, TX_NESTED
+   */
+  fireAt(at: Date | string | number): Promise<TickOutcome>
+  /** Runs the handler now, beside the schedule, also while it is paused. @throws SCHEMA_MISSING, TX_NESTED */
+  runNow(): Promise<TickOutcome>
+  /**
+   * Takes no further ticks, in no process. Resolves when that is so, after a transactional tick that is
+   * at work. `false` if it was paused before.
+   */
+  pause(): Promise<boolean>
+  /** Goes on with the next tick; those of the pause are passed over. `false` if it was not paused. */
+  resume(): Promise<boolean>
+  /** The latest ticks, newest first. */
+  history(options?: TickHistoryOptions): Promise<HistoryTick[]>
+}
+
+/** How early somebody else's timer may be. */
+const earlyMs = 30_000
+/** How early a scheduled instant may be by the database's clock; more than that is a mistake. */
+const instantEarlyMs = 60_000
+const busyMs = { least: 20, most: 200 }
+const patienceMs = { fireAt: 10_000, runNow: 2_000 }
+
+/** A schedule over a driver. */
+export function createSchedule<Tx>(
+  driver: Driver<Tx>,
+  options: ScheduleOptions<Tx>,
+  { schema = 'holdfast' }: ScheduleRoomOptions = {},
+): Schedule {
+  const settings = settingsOf(options, `${hostname()}:${process.pid}`)
+  const board = new TickBoard(driver, schema)
+  const attempts = new Attempts(driver, board, settings)
+  const { name, rule } = settings
+  const runner = (): Runner<Tx> => {
+    if (rule !== undefined) return new Runner(board, attempts, settings, rule)
+    throw invalid('cron', 'a schedule without cron and every runs by fireAt and runNow')
+  }
+
+  /** Somebody may have the schedule locked, for a moment or for as long as a tick takes. */
+  const insist = async (wanted: WantedTick, limitMs: number): Promise<TickOutcome> => {
+    const untilMs = performance.now() + limitMs
+    for (;;) {
+      const outcome = await attempts.run(wanted)
+      if (!('outcome' in outcome)) {
+        if (outcome.inMs > instantEarlyMs) {
+          throw holdfastError('SCHEDULE_TOO_EARLY', { details: { subject: name } })
+        }
+        await pause(outcome.inMs, undefined)
+      } else if (outcome.outcome !== 'busy' || performance.now() >= untilMs) {
+        return outcome
+      } else {
+        await pause(randomMs(busyMs), undefined)
+      }
+    }
+  }
+
+  return {
+    start: () => runner().start(),
+    async fire() {
+      const running = runner()
+      const outcomes: TickOutcome[] = []
+      for (let waited = false; ; ) {
+        const { outcomes: some, sleepMs, nextInMs, gapMs } = await running.round()
+        const busy = some.some(({ outcome }) => outcome === 'busy')
+        outcomes.push(...some.filter(({ outcome }) => outcome !== 'busy'))
+        if (busy) await pause(sleepMs, undefined)
+        else if (sleepMs > 0) {
+          const soon = nextInMs !== undefined && nextInMs <= Math.min(earlyMs, gapMs() / 2)
+          if (waited || outcomes.length > 0 || !soon) break
+          waited = true
+          await pause(nextInMs, undefined)
+        }
+      }
+      await running.settled()
+      return outcomes
+    },
+    async fireAt(at) {
+      const instantMs = new Date(at).getTime()
+      if (Number.isNaN(instantMs)) throw invalid('at', 'at must be a moment')
+      await board.look(name, true)
+      const tickMs = rule === undefined ? instantMs : rule.latest(instantMs, 1)[0]
+      if (tickMs === undefined) throw invalid('at', 'at is before the first tick')
+      return await insist({ atUs: tickMs * 1_000, manual: false }, patienceMs.fireAt)
+    },
+    async runNow() {
+      await board.look(name, false)
+      return await insist({ atUs: undefined, manual: true }, patienceMs.runNow)
+    },
+    pause: () => board.pause(name, true),
+    resume: () => board.pause(name, false),
+    async history({ limit = 20 } = {}) {
+      const ticks = await board.ticks(name, countOf(limit, 'limit'))
+      return ticks.map(historyTick)
+    },
+  }
+}
+
+function randomMs({ least, most }: { readonly least: number; readonly most: number }): number {
+  return least + Math.random() * (most - least)
+}
+
+function invalid(option: string, subject: string): Error {
+  return holdfastError('OPTION_INVALID', { details: { option, subject } })
+}

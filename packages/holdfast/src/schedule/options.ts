@@ -1,0 +1,166 @@
+import { type Duration, durationMs } from '../core/duration.ts'
+import { holdfastError } from '../core/errors.ts'
+import { type Rule, ruleOf, type When } from './rule.ts'
+
+/** What a handler is told about its tick. */
+export interface Tick {
+  /** The scheduled instant; of `runNow` the moment it was asked for, by the database's clock. */
+  readonly at: Date
+  /** From 1. */
+  readonly attempt: number
+  /** Milliseconds between the scheduled instant and the start, by the database's clock. */
+  readonly lateMs: number
+  /** Started by `runNow`. */
+  readonly manual: boolean
+  /**
+   * Aborted when the tick is no longer ours: another process may be at it. Of a transactional tick,
+   * when its deadline has passed.
+   */
+  readonly signal: AbortSignal
+}
+
+/**
+ * What is done about a tick while another of the same schedule is at work: `skip` drops it, `wait`
+ * begins it afterwards, `allow` lets both work.
+ */
+export type Overlap = 'skip' | 'wait' | 'allow'
+
+/**
+ * What is done about ticks that nobody took in time: `skip` drops those that are older than `grace`,
+ * `latest` runs the latest of them, `{ all: n }` the latest n, oldest first.
+ */
+export type Missed = 'skip' | 'latest' | { readonly all: number }
+
+interface CommonOptions {
+  /** Names the schedule in the database: the same in every process, and for ever. */
+  readonly name: string
+  /** @defaultValue 'latest' */
+  readonly missed?: Missed
+  /** How late a tick may be before `missed: 'skip'` drops it. @defaultValue '1 min' */
+  readonly grace?: Duration
+  /** Each tick begins up to this much later, by the same delay in every process. @defaultValue none */
+  readonly jitter?: Duration
+  /** How many ticks the history keeps. @defaultValue 100 */
+  readonly keep?: number
+  /** Shown in the history. @defaultValue host name and process id */
+  readonly holder?: string
+}
+
+interface LeasedOptions {
+  /** @defaultValue 'skip' */
+  readonly overlap?: Overlap
+  /** For how long a process that says nothing is taken to be at work. Renewed. @defaultValue '30 s' */
+  readonly lease?: Duration
+  readonly handler: (tick: Tick) => unknown
+}
+
+interface RetriedOptions {
+  /** Attempts in all. @defaultValue 5 */
+  readonly attempts?: number
+  /** Pause after the first failure; it doubles from there, up to five minutes. @defaultValue '1 s' */
+  readonly retryAfter?: Duration
+}
+
+/** Each tick is begun by one process, once. If that dies, the tick is lost. */
+export interface AtMostOnce extends LeasedOptions {
+  readonly guarantee: 'at-most-once'
+}
+
+/** Each tick is begun again until one attempt succeeds, also after a crash. Effects may come twice. */
+export interface AtLeastOnce extends LeasedOptions, RetriedOptions {
+  readonly guarantee: 'at-least-once'
+}
+
+/**
+ * The handler's writes and the end of the tick commit together: what it does in its transaction
+ * happens exactly once. Effects elsewhere may come twice.
+ */
+export interface Transactional<Tx> extends RetriedOptions {
+  readonly guarantee: 'transactional'
+  /** @defaultValue 'skip' */
+  readonly overlap?: Exclude<Overlap, 'allow'>
+  /** Longest time for the transaction; an attempt that takes longer has failed. */
+  readonly deadline?: Duration
+  readonly handler: (tx: Tx, tick: Tick) => unknown
+}
+
+/** What a schedule is: when, what, and how surely. */
+export type ScheduleOptions<Tx> = CommonOptions &
+  When &
+  (AtMostOnce | AtLeastOnce | Transactional<Tx>)
+
+/** The options, checked and in milliseconds. */
+export interface Settings<Tx> {
+  readonly name: string
+  readonly rule: Rule | undefined
+  readonly work: AtMostOnce | AtLeastOnce | Transactional<Tx>
+  readonly overlap: number
+  readonly missed: Missed
+  readonly graceMs: number
+  readonly jitterMs: number
+  readonly leaseMs: number
+  readonly attempts: number
+  readonly retryAfterMs: number
+  readonly deadlineMs: number | undefined
+  readonly keep: number
+  readonly holder: string
+}
+
+const overlaps: readonly Overlap[] = ['skip', 'wait', 'allow']
+const guarantees: readonly string[] = ['at-most-once', 'at-least-once', 'transactional']
+const mostTicks = 10_000
+/** A timer that is half a second late must not cost the lease. */
+const leastLeaseMs = 2_000
+
+export function settingsOf<Tx>(options: ScheduleOptions<Tx>, holder: string): Settings<Tx> {
+  const { missed = 'latest', overlap = 'skip', keep = 100, grace = '1 min', jitter } = options
+  if (!guarantees.includes(options.guarantee)) throw invalid('guarantee', guarantees.join(', '))
+  const most = options.guarantee === 'transactional' ? 2 : 3
+  if (!overlaps.slice(0, most).includes(overlap)) throw invalid('overlap', 'skip, wait or allow')
+  if (typeof missed === 'object') countOf(missed.all, 'missed.all')
+  else if (missed !== 'skip' && missed !== 'latest')
+    throw invalid('missed', 'skip, latest, { all }')
+  const leased: Pick<AtMostOnce, 'lease'> = options.guarantee === 'transactional' ? {} : options
+  const retried: RetriedOptions = options.guarantee === 'at-most-once' ? { attempts: 1 } : options
+  const deadline = options.guarantee === 'transactional' ? options.deadline : undefined
+  const leaseMs = durationMs(leased.lease ?? '30 s', 'lease')
+  if (leaseMs < leastLeaseMs) throw invalid('lease', 'at least two seconds')
+  return {
+    name: textOf(options.name, 'name', 512),
+    rule: ruleOf(options),
+    work: options,
+    overlap: overlaps.indexOf(overlap),
+    missed,
+    graceMs: durationMs(grace, 'grace'),
+    jitterMs: jitter === undefined ? 0 : durationMs(jitter, 'jitter'),
+    leaseMs,
+    attempts: countOf(retried.attempts ?? 5, 'attempts'),
+    retryAfterMs: durationMs(retried.retryAfter ?? '1 s', 'retryAfter'),
+    deadlineMs: deadline === undefined ? undefined : durationMs(deadline, 'deadline'),
+    keep: countOf(keep, 'keep'),
+    holder: textOf(options.holder ?? holder, 'holder', 512),
+  }
+}
+
+/** A number of ticks or attempts. */
+export function countOf(value: number, option: string): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= mostTicks) return value
+  throw invalid(option, `a whole number from 1 to ${mostTicks}`)
+}
+
+function textOf(value: unknown, option: string, bytes: number): string {
+  const fits =
+    typeof value === 'string' &&
+    value !== '' &&
+    value.isWellFormed() &&
+    !value.includes('\0') &&
+    Buffer.byteLength(value) <= bytes
+  if (fits) return value
+  throw invalid(option, `a text of 1 to ${bytes} bytes without NUL`)
+}
+
+function invalid(option: string, wanted: string): Error {
+  return holdfastError('OPTION_INVALID', {
+    details: { option, subject: `${option} must be ${wanted}` },
+  })
+}

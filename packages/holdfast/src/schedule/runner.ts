@@ -1,0 +1,193 @@
+import { pause } from '../core/backoff.ts'
+import { channels, publish } from '../core/events.ts'
+import type { Attempts, TickOutcome } from './attempt.ts'
+import { type DueTicks, dueTicks } from './due-ticks.ts'
+import type { Settings } from './options.ts'
+import type { Rule } from './rule.ts'
+import type { Look, TickBoard } from './tick-board.ts'
+
+/** A schedule that is running in this process. */
+export interface RunningSchedule {
+  /** Takes no further tick; resolves when handlers that are at work have ended. */
+  stop(): Promise<void>
+}
+
+/** What is published on `holdfast:schedule.trouble`: the database could not be asked. */
+export interface ScheduleTrouble {
+  readonly schedule: string
+  readonly error: unknown
+  /** When it is tried again. */
+  readonly retryInMs: number
+}
+
+/** Looks that often even if nothing is due, to notice a clock that was set or a process that slept. */
+const longestSleepMs = 60_000
+/** How long those wait who found the schedule locked; at random, so that they do not come together. */
+const busyMs = { least: 50, most: 500 }
+const troubleMs = { first: 200, most: 15_000 }
+
+/** What one look at a schedule led to. */
+export interface Round {
+  readonly outcomes: readonly TickOutcome[]
+  /** When there may be something to do again; 0 if there is right now. */
+  readonly sleepMs: number
+  /** When the next tick is due. */
+  readonly nextInMs: number | undefined
+  /** From the next tick to the one after it. */
+  gapMs(): number
+}
+
+/** Does what is due, one tick at a time, in one process among many. */
+export class Runner<Tx> {
+  readonly #board: TickBoard<Tx>
+  readonly #attempts: Attempts<Tx>
+  readonly #settings: Settings<Tx>
+  readonly #rule: Rule
+  /** Handlers that were not waited for: overlap is allowed. */
+  readonly #atWork = new Set<Promise<unknown>>()
+
+  constructor(board: TickBoard<Tx>, attempts: Attempts<Tx>, settings: Settings<Tx>, rule: Rule) {
+    this.#board = board
+    this.#attempts = attempts
+    this.#settings = settings
+    this.#rule = rule
+  }
+
+  start(): RunningSchedule {
+    const stopping = new AbortController()
+    const ended = this.#loop(stopping.signal)
+    return {
+      stop: async () => {
+        stopping.abort()
+        await ended
+        await this.settled()
+      },
+    }
+  }
+
+  /** Resolves when handlers that were not waited for have ended. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#atWork)
+  }
+
+  async #loop(signal: AbortSignal): Promise<void> {
+    let troubles = 0
+    while (!signal.aborted) {
+      let sleepMs: number
+      try {
+        sleepMs = (await this.round(signal)).sleepMs
+        troubles = 0
+      } catch (error) {
+        sleepMs = Math.min(troubleMs.most, troubleMs.first * 2 ** troubles)
+        troubles += 1
+        const { name } = this.#settings
+        const trouble: ScheduleTrouble = { schedule: name, error, retryInMs: sleepMs }
+        publish(channels.scheduleTrouble, trouble)
+      }
+      if (sleepMs > 0) await pause(sleepMs, signal).catch(() => undefined)
+    }
+  }
+
+  /** Looks once and runs what is due, one after the other. */
+  async round(signal?: AbortSignal): Promise<Round> {
+    const outcomes: TickOutcome[] = []
+    const { name, graceMs } = this.#settings
+    const look = await this.#board.look(name, false)
+    const nowMs = look.nowUs / 1_000
+    const lastMs = look.lastUs === undefined ? nowMs - graceMs : look.lastUs / 1_000
+    const due = dueTicks({ ...this.#settings, rule: this.#rule }, lastMs, nowMs)
+    const owed = owedOf(look)
+    const nextInMs = due.nextMs === undefined ? undefined : due.nextMs - nowMs
+    let again = false
+    if (owed !== undefined) {
+      again = this.#note(outcomes, await this.#run(owed.atUs, owed.manual, 0))
+    } else if (!look.paused) {
+      again = await this.#runDue(due, outcomes, signal)
+    }
+    const gapMs = (): number => {
+      const nextMs = this.#rule.next(nowMs) ?? nowMs
+      return (this.#rule.next(nextMs) ?? Number.POSITIVE_INFINITY) - nextMs
+    }
+    return { outcomes, nextInMs, gapMs, sleepMs: sleepOf(look, due, outcomes, again) }
+  }
+
+  /** True if there may be more to do at once. */
+  async #runDue(
+    { run, passed }: DueTicks,
+    outcomes: TickOutcome[],
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    if (run.length === 0 && passed !== undefined) {
+      const outcome = await this.#attempts.run({
+        atUs: passed.atMs * 1_000,
+        manual: false,
+        missed: passed.count - 1,
+        pass: true,
+      })
+      return 'outcome' in outcome && this.#note(outcomes, outcome)
+    }
+    for (const [index, tickMs] of run.entries()) {
+      if (signal?.aborted === true) return false
+      const missed = index === 0 ? (passed?.count ?? 0) : 0
+      if (!this.#note(outcomes, await this.#run(tickMs * 1_000, false, missed))) return false
+    }
+    return run.length > 0
+  }
+
+  /** With overlap allowed, in the background: the next tick does not wait for this one. */
+  async #run(atUs: number, manual: boolean, missed: number): Promise<TickOutcome | undefined> {
+    const running = this.#attempts.run({ atUs, manual, missed })
+    if (this.#settings.overlap < 2) return this.#outcomeOf(await running, atUs)
+    const { name } = this.#settings
+    const settled = running.catch((error: unknown) => {
+      publish(channels.scheduleTrouble, { schedule: name, error, retryInMs: 0 })
+    })
+    this.#atWork.add(settled)
+    void settled.finally(() => this.#atWork.delete(settled))
+    // Once it is taken it shows in the database; until then nobody else need hurry.
+    const quick = await Promise.race([settled, pause(busyMs.least, undefined)])
+    return quick === undefined ? undefined : this.#outcomeOf(quick, atUs)
+  }
+
+  /** The tick was worked out from the database's own clock: if it is early, that was set back. */
+  #outcomeOf(outcome: Awaited<ReturnType<Attempts<Tx>['run']>>, atUs: number): TickOutcome {
+    if ('outcome' in outcome) return outcome
+    const { name } = this.#settings
+    return {
+      schedule: name,
+      outcome: 'busy',
+      at: new Date(atUs / 1_000),
+      manual: false,
+      attempt: 0,
+    }
+  }
+
+  /** True unless it has to be left alone for a while. */
+  #note(outcomes: TickOutcome[], outcome: TickOutcome | undefined): boolean {
+    if (outcome === undefined) return true
+    outcomes.push(outcome)
+    return outcome.outcome !== 'busy' && outcome.outcome !== 'paused'
+  }
+}
+
+/** An attempt that ended without a result, and whose time to be tried again has come. */
+function owedOf({ open, nowUs, paused }: Look): Look['open'] {
+  if (open === undefined || open.untilUs > nowUs) return undefined
+  return paused && !open.manual ? undefined : open
+}
+
+function sleepOf(
+  { nowUs, open }: Look,
+  { nextMs }: DueTicks,
+  outcomes: readonly TickOutcome[],
+  again: boolean,
+): number {
+  if (outcomes.some(({ outcome }) => outcome === 'busy')) {
+    return busyMs.least + Math.random() * (busyMs.most - busyMs.least)
+  }
+  if (again) return 0
+  const nowMs = nowUs / 1_000
+  const moments = [nowMs + longestSleepMs, nextMs ?? Number.POSITIVE_INFINITY]
+  if (open !== undefined && open.untilUs > nowUs) moments.push(open.untilUs / 1_000)
+  return Math.max(1, Math.ceil(Math.min(...moments) - nowMs))
+}

@@ -1,0 +1,138 @@
+import type { Driver, Transaction } from '../core/driver.ts'
+import {
+  claimTick,
+  finishTick,
+  lookAtSchedule,
+  pauseSchedule,
+  readTicks,
+  renewTick,
+  type TickClaim,
+  type TickKey,
+} from '../engines/postgres/schedule.ts'
+import type { FunctionCall } from '../engines/postgres/function-call.ts'
+import { answerOf, callFunction, schemaMissing } from '../tx/call-function.ts'
+
+/** What the database says about a schedule. Microseconds since 1970. */
+export interface Look {
+  readonly nowUs: number
+  /** The latest tick that was taken or passed over; `undefined` if there was none at all. */
+  readonly lastUs: number | undefined
+  readonly paused: boolean
+  /** The open tick whose lease, or whose pause before another attempt, ends first. */
+  readonly open:
+    | { readonly atUs: number; readonly manual: boolean; readonly untilUs: number }
+    | undefined
+}
+
+/** What `claim_tick` answers. */
+export type ClaimAnswer =
+  | {
+      readonly kind: 'claimed'
+      readonly attempt: number
+      readonly atUs: number
+      readonly nowUs: number
+    }
+  | { readonly kind: 'early'; readonly inMs: number }
+  | { readonly kind: 'skipped' | 'lost' | 'busy' | 'taken' | 'passed' | 'paused' }
+
+/** How an attempt ended, by the database's word. */
+export type FinishAnswer = 'done' | 'failed' | 'waiting' | 'lost'
+
+/** A tick as `read_ticks` tells it. */
+export interface StoredTick {
+  readonly at: number
+  readonly manual: boolean
+  readonly state: number
+  readonly attempt: number
+  readonly holder: string
+  readonly started: number
+  readonly finished: number | null
+  readonly missed: number
+  readonly error: string | null
+}
+
+interface StoredLook {
+  readonly now: number
+  readonly last: number | null
+  readonly paused: boolean
+  readonly open: number | null
+  readonly manual: boolean | null
+  readonly until: number | null
+}
+
+/** Everything a schedule asks the database, each in one round trip. */
+export class TickBoard<Tx> {
+  readonly #driver: Driver<Tx>
+  readonly #schema: string
+
+  constructor(driver: Driver<Tx>, schema: string) {
+    this.#driver = driver
+    this.#schema = schema
+  }
+
+  async look(name: string, fromEver: boolean): Promise<Look> {
+    const answer = await this.#alone(lookAtSchedule(this.#schema, name, fromEver))
+    const { now, last, paused, open, manual, until } = JSON.parse(answer) as StoredLook
+    return {
+      nowUs: now,
+      lastUs: last ?? undefined,
+      paused,
+      open:
+        open === null || until === null
+          ? undefined
+          : { atUs: open, manual: manual === true, untilUs: until },
+    }
+  }
+
+  /** In `transaction` the tick is taken when that commits, and nobody else gets it until then. */
+  async claim(claim: TickClaim, transaction?: Transaction<Tx>): Promise<ClaimAnswer> {
+    const call = claimTick(this.#schema, claim)
+    const answer = await (transaction === undefined
+      ? this.#alone(call)
+      : this.#inside(call, transaction))
+    const [kind, first, second, third] = answer.split(',')
+    if (kind === 'claimed') {
+      return { kind, attempt: Number(first), atUs: Number(second), nowUs: Number(third) }
+    }
+    if (kind === 'early') return { kind, inMs: Math.ceil(Number(first) / 1_000) }
+    return { kind: kind as 'busy' }
+  }
+
+  async renew(tick: TickKey, token: string, leaseMs: number): Promise<boolean> {
+    return (await this.#alone(renewTick(this.#schema, tick, token, leaseMs))) === 'renewed'
+  }
+
+  async finish(
+    tick: TickKey,
+    token: string,
+    keep: number,
+    { error, retryMs }: { readonly error?: string; readonly retryMs?: number | undefined } = {},
+    transaction?: Transaction<Tx>,
+  ): Promise<FinishAnswer> {
+    const call = finishTick(this.#schema, tick, token, error, retryMs, keep)
+    const answer = await (transaction === undefined
+      ? this.#alone(call)
+      : this.#inside(call, transaction))
+    return answer as FinishAnswer
+  }
+
+  async pause(name: string, pause: boolean): Promise<boolean> {
+    return (await this.#alone(pauseSchedule(this.#schema, name, pause))) === 'true'
+  }
+
+  async ticks(name: string, most: number): Promise<StoredTick[]> {
+    return JSON.parse(await this.#alone(readTicks(this.#schema, name, most))) as StoredTick[]
+  }
+
+  async #alone(call: FunctionCall): Promise<string> {
+    return String(await callFunction(this.#driver, undefined, call, 'SCHEMA_MISSING'))
+  }
+
+  async #inside(call: FunctionCall, transaction: Transaction<Tx>): Promise<string> {
+    try {
+      return String(answerOf(await transaction.query(call.plain)))
+    } catch (error) {
+      throw schemaMissing(error) ?? error
+    }
+  }
+}

@@ -1,0 +1,269 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { deferred } from '@holdfast/testkit'
+import type { PoolClient } from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  type FastifyReply,
+  type HttpAnswer,
+  idempotentExpress,
+  idempotentFastify,
+  idempotentFetch,
+} from '../../../src/once/index.ts'
+import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
+
+const fixture = ledgerFixture('CREATE TABLE payment (id text, amount int)')
+
+/** What a shop does with a payment: one row, and an answer with an id that is new each time. */
+async function pay(tx: PoolClient, body: { amount: number; fail?: number }): Promise<HttpAnswer> {
+  const id = fresh()
+  await tx.query('INSERT INTO payment VALUES ($1, $2)', [id, body.amount])
+  if (body.fail !== undefined) return { status: body.fail, body: { error: 'no' } }
+  return { status: 201, headers: { location: `/payments/${id}` }, body: { id } }
+}
+
+async function payments(amount: number): Promise<number> {
+  const { rows } = await fixture.observer.query('SELECT FROM payment WHERE amount = $1', [amount])
+  return rows.length
+}
+
+interface Sent {
+  readonly key?: string
+  readonly user?: string
+  readonly body: { amount: number; fail?: number }
+}
+
+interface Seen {
+  readonly status: number
+  readonly body: unknown
+  readonly replayed: boolean
+  readonly retryAfter: string | null
+  readonly location: string | null
+}
+
+type Client = (request: Sent) => Promise<Seen>
+
+function headersOf({ key, user = 'ann' }: Sent): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'x-user': user,
+    ...(key === undefined ? {} : { 'idempotency-key': key }),
+  }
+}
+
+async function seen(response: Response): Promise<Seen> {
+  const text = await response.text()
+  return {
+    status: response.status,
+    body: text === '' ? undefined : JSON.parse(text),
+    replayed: response.headers.get('idempotency-replayed') === 'true',
+    retryAfter: response.headers.get('retry-after'),
+    location: response.headers.get('location'),
+  }
+}
+
+type Work = (tx: PoolClient, body: Sent['body']) => Promise<HttpAnswer>
+
+/** The three of them, each as its framework would call it. */
+const frameworks: Record<string, (work: Work) => Client | Promise<Client>> = {
+  fetch(work) {
+    const handler = idempotentFetch(
+      fixture.hf.once,
+      async (tx, request) => await work(tx, (await request.json()) as Sent['body']),
+      { scope: (request) => request.headers.get('x-user') as string },
+    )
+    return async (sent) =>
+      await seen(
+        await handler(
+          new Request('http://shop/payments', {
+            method: 'POST',
+            headers: headersOf(sent),
+            body: JSON.stringify(sent.body),
+          }),
+        ),
+      )
+  },
+  async Express(work) {
+    const handler = idempotentExpress(
+      fixture.hf.once,
+      async (tx, request: { body: Sent['body'] } & ExpressLike) => await work(tx, request.body),
+      { scope: (request) => request.get('x-user') as string },
+    )
+    const server = createServer((request, response) => {
+      void (async () => {
+        let text = ''
+        for await (const chunk of request) text += String(chunk)
+        const express = {
+          method: request.method as string,
+          originalUrl: request.url as string,
+          body: JSON.parse(text) as Sent['body'],
+          get: (name: string) => request.headers[name.toLowerCase()] as string | undefined,
+        }
+        const reply = {
+          status(code: number) {
+            response.statusCode = code
+            return reply
+          },
+          set(headers: Record<string, string>) {
+            for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+            return reply
+          },
+          end: (body?: string) => response.end(body),
+        }
+        await handler(express, reply, (error) => {
+          response.statusCode = 500
+          response.end(JSON.stringify({ error: String(error) }))
+        })
+      })()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    return async (sent) =>
+      await seen(
+        await fetch(`http://127.0.0.1:${port}/payments`, {
+          method: 'POST',
+          headers: headersOf(sent),
+          body: JSON.stringify(sent.body),
+        }),
+      )
+  },
+  Fastify(work) {
+    const handler = idempotentFastify(
+      fixture.hf.once,
+      async (tx, request: { body: Sent['body'] } & FastifyLike) => await work(tx, request.body),
+      { scope: (request) => request.headers['x-user'] as string },
+    )
+    return async (sent) => {
+      let answer: { status: number; headers: Record<string, string>; text?: string } = {
+        status: 200,
+        headers: {},
+      }
+      const reply: FastifyReply = {
+        code(status) {
+          answer = { ...answer, status }
+          return this
+        },
+        headers(headers) {
+          answer = { ...answer, headers }
+          return this
+        },
+        send(text) {
+          if (text !== undefined) answer = { ...answer, text }
+        },
+      }
+      const { body } = sent
+      await handler({ method: 'POST', url: '/payments', headers: headersOf(sent), body }, reply)
+      return await seen(new Response(answer.text ?? null, answer))
+    }
+  },
+}
+
+interface ExpressLike {
+  readonly method: string
+  readonly originalUrl: string
+  get(name: string): string | undefined
+}
+
+interface FastifyLike {
+  readonly method: string
+  readonly url: string
+  readonly headers: Record<string, string>
+}
+
+describe.each(Object.entries(frameworks))('%s', (_, open) => {
+  let amount = Math.floor(Math.random() * 1_000_000)
+  const nextAmount = (): number => (amount += 1)
+
+  test('the same request again gets the same answer, and pays once', async () => {
+    const send = await open(pay)
+    const request = { key: fresh(), body: { amount: nextAmount() } }
+    const first = await send(request)
+    expect(first).toMatchObject({ status: 201, replayed: false })
+    const again = await send(request)
+    expect(again).toEqual({ ...first, replayed: true })
+    expect(await payments(amount)).toBe(1)
+  })
+
+  test('while the first is at work: 409, try again', async () => {
+    const [begun, end] = [deferred<void>(), deferred<void>()]
+    const send = await open(async (tx, body) => {
+      begun.resolve()
+      await end.promise
+      return await pay(tx, body)
+    })
+    const request = { key: fresh(), body: { amount: nextAmount() } }
+    const first = send(request)
+    await begun.promise
+    expect(await send(request)).toMatchObject({ status: 409, retryAfter: '1' })
+    end.resolve()
+    expect(await first).toMatchObject({ status: 201 })
+    expect(await payments(amount)).toBe(1)
+  })
+
+  test('something else under the same key: 422', async () => {
+    const send = await open(pay)
+    const key = fresh()
+    await send({ key, body: { amount: nextAmount() } })
+    expect(await send({ key, body: { amount: nextAmount() } })).toMatchObject({ status: 422 })
+    expect(await payments(amount)).toBe(0)
+  })
+
+  test('the key of somebody else is another key', async () => {
+    const send = await open(pay)
+    const request = { key: fresh(), body: { amount: nextAmount() } }
+    const ann = await send({ ...request, user: 'ann' })
+    const bob = await send({ ...request, user: 'bob' })
+    expect(bob).toMatchObject({ status: 201, replayed: false })
+    expect(bob.body).not.toEqual(ann.body)
+  })
+
+  test('a refusal is kept; an answer of 500 is not, nor what it wrote', async () => {
+    const send = await open(pay)
+    const refused = { key: fresh(), body: { amount: nextAmount(), fail: 402 } }
+    await send(refused)
+    expect(await send(refused)).toMatchObject({ status: 402, replayed: true })
+    const failed = { key: fresh(), body: { amount: nextAmount(), fail: 503 } }
+    expect(await send(failed)).toMatchObject({ status: 503, replayed: false })
+    expect(await payments(amount)).toBe(0)
+    expect(await send(failed)).toMatchObject({ status: 503, replayed: false })
+  })
+
+  test('without the header: 400', async () => {
+    const send = await open(pay)
+    expect(await send({ body: { amount: nextAmount() } })).toMatchObject({ status: 400 })
+    const long = { key: 'x'.repeat(256), body: { amount } }
+    expect(await send(long)).toMatchObject({ status: 400 })
+    expect(await payments(amount)).toBe(0)
+  })
+})
+
+test('without the header where it is not required, the work is simply done', async () => {
+  const handler = idempotentFetch(fixture.hf.once, async (tx) => await pay(tx, { amount: -7 }), {
+    scope: () => 'ann',
+    required: false,
+  })
+  for (let at = 0; at < 2; at += 1) {
+    const response = await handler(new Request('http://shop/payments', { method: 'POST' }))
+    expect(response.status).toBe(201)
+  }
+  expect(await payments(-7)).toBe(2)
+})
+
+test('an error of the handler goes to Express, and nothing is kept', async () => {
+  const handler = idempotentExpress(
+    fixture.hf.once,
+    async (tx: PoolClient) => {
+      await pay(tx, { amount: -8 })
+      throw new Error('mine')
+    },
+    { scope: () => 'ann' },
+  )
+  const errors: unknown[] = []
+  const request = { method: 'POST', originalUrl: '/', get: () => 'a-key' }
+  await handler(request, {} as never, (error) => errors.push(error))
+  expect(errors).toMatchObject([{ message: 'mine' }])
+  expect(await payments(-8)).toBe(0)
+})
