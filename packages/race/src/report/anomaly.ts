@@ -235,6 +235,8 @@ function nameOfStale({ read, object, otherRead, otherWrite }: Ranked, write: Mom
   if (sameRelation && verbs.every((verb) => verb === 'INSERT')) return 'check-then-insert'
   if (sameRelation && !verbs.includes('INSERT') && otherWrite !== undefined) {
     if (!sameRows(write, otherWrite)) return 'write skew'
+    // What is computed from the row as it is loses nothing; only the check before it was stale.
+    if (write.statement.assigned.some(({ fromItself }) => fromItself)) return 'stale check'
     return claims(read, write) ? 'double claim' : 'lost update'
   }
   return otherRead === undefined ? 'stale check' : 'write skew'

@@ -76,7 +76,10 @@ function fixesByName(anomaly: Anomaly, history: History): Fix[] {
     ]
   }
   if (name === 'double claim') return claimFixes(read, write)
-  if (name === 'lost update') return updateFixes(anomaly, read, write)
+  const ownRow = write?.statement.verb === 'UPDATE' && tableOf(write) === tableOf(read)
+  if (name === 'lost update' || (name === 'stale check' && ownRow)) {
+    return updateFixes(anomaly, read, write)
+  }
   return checkFixes(anomaly, history, read)
 }
 
@@ -104,12 +107,20 @@ function claimFixes(read: Moment, write: Moment | undefined): Fix[] {
 function updateFixes({ lockFault }: Anomaly, read: Moment, write: Moment | undefined): Fix[] {
   const key = keyOf(write ?? read) ?? keyOf(read)
   const table = tableOf(write ?? read)
-  const column = write?.statement.sets[0]?.column ?? 'n'
+  const assigned = write?.statement.assigned ?? []
+  const computed = assigned.find(({ fromItself }) => fromItself)
+  const column = (computed ?? assigned[0])?.column ?? 'n'
   const where = key === undefined ? '…' : `${key.column} = ${key.value}`
-  const atomic = way(
-    'Compute and check in the UPDATE itself, and look at how many rows it changed.',
-    `UPDATE ${table} SET ${column} = ${column} - $1 WHERE ${where} AND ${column} >= $1`,
-  )
+  const atomic =
+    computed === undefined
+      ? way(
+          'Compute and check in the UPDATE itself, and look at how many rows it changed.',
+          `UPDATE ${table} SET ${column} = ${column} - $1 WHERE ${where} AND ${column} >= $1`,
+        )
+      : way(
+          'The UPDATE computes for itself; let it check for itself too, and look at how many rows it changed.',
+          `UPDATE ${table} SET ${column} = … WHERE ${where} AND ${column} < $1`,
+        )
   if (lockFault !== undefined) return [atomic]
   return [
     atomic,

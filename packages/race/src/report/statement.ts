@@ -24,6 +24,8 @@ export interface Statement {
   readonly where: readonly Equality[]
   /** Values of the first row of an INSERT, or of an UPDATE's SET. */
   readonly sets: readonly Equality[]
+  /** Columns that an UPDATE sets, and whether from what they are: `used = used + 1`. */
+  readonly assigned: readonly { readonly column: string; readonly fromItself: boolean }[]
   /** `count`, `sum`, … if the select list has one. */
   readonly aggregate: string | undefined
   /** `FOR UPDATE`, `FOR NO KEY UPDATE SKIP LOCKED`, …, anywhere in it. */
@@ -62,6 +64,7 @@ function describe(tokens: readonly Token[], parameters: readonly (string | null)
       main?.name === 'INSERT'
         ? insertedValues(body('INSERT'), body('VALUES'), parameters)
         : equalities(body('SET'), parameters),
+    assigned: assignments(body('SET')),
     aggregate: tokens
       .find(
         (token, at) =>
@@ -195,6 +198,23 @@ function equalities(tokens: readonly Token[], parameters: readonly (string | nul
     const after = tokens[at + 2]?.text ?? ''
     if (shown === undefined || /^[-+*/%|(]/.test(after)) return []
     return [{ column: column.text, value: shown }]
+  })
+}
+
+function assignments(set: readonly Token[]): { column: string; fromItself: boolean }[] {
+  const parts: Token[][] = [[]]
+  for (const token of set.slice(1)) {
+    if (token.text === ',' && token.depth === 0) parts.push([])
+    else parts.at(-1)?.push(token)
+  }
+  return parts.flatMap((part) => {
+    const equals = part.findIndex(({ text }) => text === '=')
+    const column = part[equals - 1]?.text
+    if (column === undefined) return []
+    const rest = part.slice(equals + 1)
+    return [
+      { column, fromItself: rest.some(({ text, kind }) => text === column && kind !== 'string') },
+    ]
   })
 }
 

@@ -86,6 +86,12 @@ const take =
     await query('UPDATE stock SET qty = $1 WHERE sku = $2', [rows[0].qty - 1, 'A-1'])
   }
 
+const takeOne = async (query: Query): Promise<void> => {
+  const { rows } = await query('SELECT qty FROM stock WHERE sku = $1', ['A-1'])
+  if (rows[0].qty < 5) throw new Error('too few')
+  await query('UPDATE stock SET qty = qty - 1 WHERE sku = $1', ['A-1'])
+}
+
 const claim =
   (worker: string) =>
   async (query: Query): Promise<unknown> => {
@@ -198,6 +204,7 @@ describe('names of races that happened', () => {
     ],
     ['lost update', loose(take('none')), loose(take('none')), 'FOR UPDATE'],
     ['lost update', transaction(take('late')), transaction(take('late')), 'Move the lock'],
+    ['stale check', transaction(takeOne), transaction(takeOne), "WHERE sku = 'A-1' AND qty < $1"],
     ['double claim', loose(claim('a')), loose(claim('b')), 'FOR UPDATE SKIP LOCKED'],
     [
       'write skew',
