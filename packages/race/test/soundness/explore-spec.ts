@@ -1,5 +1,6 @@
 import { withClient } from '@holdfast/testkit'
 import { type ClientBase, DatabaseError } from 'pg'
+import type { Dependent } from '../../src/core/footprint.ts'
 import { createRunner } from '../../src/run/create-runner.ts'
 import type { Flow } from '../../src/run/options.ts'
 import { enumerate } from '../../src/search/systematic.ts'
@@ -22,7 +23,11 @@ export interface ExploredSpec {
  * connection and goes on after an error, as isolationtester does; statements outside a transaction
  * are not split, because isolationtester cannot.
  */
-export async function exploreSpec(url: string, spec: Spec): Promise<ExploredSpec> {
+export async function exploreSpec(
+  url: string,
+  spec: Spec,
+  dependent?: Dependent,
+): Promise<ExploredSpec> {
   return await withClient(url, async (control) => {
     // Of the run under way: they come one after the other.
     const results = new Map<string, StepResult>()
@@ -54,7 +59,7 @@ export async function exploreSpec(url: string, spec: Spec): Promise<ExploredSpec
 
     const example = new Map<string, string>()
     const doubts: string[] = []
-    const enumerating = enumerate(runner)
+    const enumerating = enumerate(runner, dependent && { dependent })
     for (;;) {
       const { value, done } = await enumerating.next()
       if (done) {
@@ -62,7 +67,10 @@ export async function exploreSpec(url: string, spec: Spec): Promise<ExploredSpec
         const { schedules: runs, classes } = value
         return { outcomes: new Set(example.keys()), example, runs, classes, doubts }
       }
-      if (value.trouble !== undefined) doubts.push(value.trouble.message)
+      if (value.trouble !== undefined) {
+        doubts.push(value.trouble.message)
+        continue
+      }
       const outcome = formatOutcome(spec, (step) => results.get(step), final)
       const order = value.steps.map(({ flow, statements }) => `${flow}: ${statements.join(' ')}`)
       example.set(outcome, order.join(' '))

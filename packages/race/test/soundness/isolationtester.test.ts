@@ -1,15 +1,14 @@
-import { readFileSync } from 'node:fs'
 import { expect, inject, test } from 'vitest'
 import { testDatabase } from '../../../holdfast/test/support/database.ts'
 import { type Permuted, runIsolationtester } from './isolationtester.ts'
 import { countPermutations, parseSpec } from './parse-spec.ts'
+import { readSpec } from './read-spec.ts'
 import { startReferee } from './referee.ts'
 
 async function permute(name: string): Promise<Permuted> {
   const { directUrl } = await testDatabase()
   await using referee = await startReferee(inject('postgresUrl'), `harness-${name}-`)
-  const text = readFileSync(new URL(`specs/${name}.spec`, import.meta.url), 'utf8')
-  return await runIsolationtester(directUrl, parseSpec(name, text), referee)
+  return await runIsolationtester(directUrl, readSpec(name), referee)
 }
 
 test('with a lock, permutations that no client could send are told apart', async () => {
@@ -21,7 +20,7 @@ test('a deadlock ends with the one who closed the circle, whoever that is', asyn
   const { possible, outcomes } = await permute('deadlock-two-rows')
   expect(possible).toBe(12)
   const victims = [...outcomes].map((outcome) => /(a|b)2: ERROR: deadlock/.exec(outcome)?.[1])
-  expect(victims.toSorted()).toEqual(['a', 'b', undefined, undefined])
+  expect(new Set(victims)).toEqual(new Set(['a', 'b', undefined]))
 })
 
 test('what could not be compared is refused', () => {

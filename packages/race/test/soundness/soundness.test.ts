@@ -1,21 +1,19 @@
-import { globSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { testDatabase } from '../../../holdfast/test/support/database.ts'
 import { exploreSpec } from './explore-spec.ts'
 import { runIsolationtester } from './isolationtester.ts'
-import { parseSpec, type Spec } from './parse-spec.ts'
+import type { Spec } from './parse-spec.ts'
 import { randomSpec } from './random-spec.ts'
+import { listSpecs, readSpec } from './read-spec.ts'
 import { type Referee, startReferee } from './referee.ts'
 
 // `npm run race:soundness` sets these: the specs that take minutes, and more seeds.
-const pattern = process.env['RACE_SOUNDNESS'] === 'long' ? '**/*.spec' : '*.spec'
+const long = process.env['RACE_SOUNDNESS'] === 'long'
 const [firstSeed = 1, lastSeed = 16] = (process.env['RACE_SEEDS']?.split('-') ?? []).map(Number)
 
-const folder = join(import.meta.dirname, 'specs')
-const written = globSync(pattern, { cwd: folder })
-  .toSorted()
-  .map((file) => parseSpec(basename(file, '.spec'), readFileSync(join(folder, file), 'utf8')))
+const written = listSpecs()
+  .filter((name) => long || !name.startsWith('long/'))
+  .map(readSpec)
 const drawn = Array.from({ length: lastSeed - firstSeed + 1 }, (_, at) =>
   randomSpec(firstSeed + at),
 )
@@ -55,7 +53,7 @@ afterAll(async () => {
 })
 
 /** Both ways on the same server; each has a database of its own. */
-async function expectSameOutcomes(spec: Spec): Promise<void> {
+async function compare(spec: Spec): Promise<object> {
   const [theirs, ours] = [await testDatabase(), await testDatabase()]
   const [permuted, explored] = await Promise.all([
     runIsolationtester(theirs.directUrl, spec, referee),
@@ -63,33 +61,23 @@ async function expectSameOutcomes(spec: Spec): Promise<void> {
   ])
   const missed = [...permuted.outcomes].filter((outcome) => !explored.outcomes.has(outcome))
   const invented = [...explored.outcomes].filter((outcome) => !permuted.outcomes.has(outcome))
-  expect({
-    missed: missed.map((outcome) => [permuted.example.get(outcome)?.join(' '), outcome]),
-    invented: invented.map((outcome) => [explored.example.get(outcome), outcome]),
-    doubts: explored.doubts,
-  }).toEqual({ missed: [], invented: [], doubts: [] })
   rows.push({
     spec: spec.name,
     permutations: permuted.permutations,
     runs: explored.runs,
     outcomes: permuted.outcomes.size,
   })
+  return {
+    missed: missed.map((outcome) => [permuted.example.get(outcome)?.join(' '), outcome]),
+    invented: invented.map((outcome) => [explored.example.get(outcome), outcome]),
+    doubts: explored.doubts,
+  }
 }
 
-describe.concurrent('the outcomes are those of all permutations', () => {
-  test.each(written.map((spec) => [spec.name, spec] as const))(
-    '%s',
-    { timeout: 120_000 },
-    async (_, spec) => {
-      await expectSameOutcomes(spec)
-    },
-  )
+const nothing = { missed: [], invented: [], doubts: [] }
 
-  test.each(drawn.map((spec) => [spec.name, spec] as const))(
-    '%s',
-    { timeout: 120_000 },
-    async (_, spec) => {
-      await expectSameOutcomes(spec)
-    },
-  )
+describe.concurrent('the outcomes are those of all permutations', () => {
+  test.each([...written, ...drawn])('$name', { timeout: 120_000 }, async (spec) => {
+    expect(await compare(spec)).toEqual(nothing)
+  })
 })
