@@ -6,7 +6,6 @@ import { fingerprintOf } from './trace.ts'
 /** The steps up to a place, and the flow that crashes there. */
 export interface CrashPoint {
   readonly plan: readonly Planned[]
-  readonly flow: number
   /** Place in the run that the flow does not outlive. */
   readonly index: number
   readonly action: 'crash' | 'lose-answer'
@@ -18,14 +17,14 @@ export interface CrashPoint {
  * before the next step shows.
  */
 export function crashPoints(run: Run): CrashPoint[] {
-  return run.steps.flatMap(({ flow, choice, footprint }, index) => {
+  return run.steps.flatMap(({ choice, footprint }, index) => {
     if (choice.action !== 'go') return []
     const before = run.steps
       .slice(0, index)
       .map((step, place) => ({ choice: step.choice, fingerprint: fingerprintOf(run, place) }))
     const point = (action: 'crash' | 'lose-answer'): CrashPoint => {
       const last: Choice = { ...choice, action }
-      return { plan: [...before, { choice: last }], flow, index, action }
+      return { plan: [...before, { choice: last }], index, action }
     }
     return footprint.ends?.how === 'commit' || footprint.opaque
       ? [point('crash'), point('lose-answer')]

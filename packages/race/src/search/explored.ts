@@ -42,20 +42,26 @@ export class Explored {
   covers({ nodes, last }: Wanted): boolean {
     const before = new Set(nodes)
     for (const [node, direct] of this.#seen.get(last) ?? [])
-      if (direct.every((one) => before.has(one)) && this.containing([node, ...nodes]).length > 0)
-        return true
+      if (direct.every((one) => before.has(one)) && this.#contains([node, ...nodes])) return true
     return false
   }
 
   /** The runs that contain all of the nodes. */
   containing(nodes: readonly number[]): Trace[] {
-    let rarest: readonly number[] = [...this.#traces.keys()]
+    return this.#candidates(nodes).filter((trace) => nodes.every((node) => trace.nodes.has(node)))
+  }
+
+  #contains(nodes: readonly number[]): boolean {
+    return this.#candidates(nodes).some((trace) => nodes.every((node) => trace.nodes.has(node)))
+  }
+
+  /** The runs that contain the rarest of the nodes. */
+  #candidates(nodes: readonly number[]): Trace[] {
+    let rarest: readonly number[] | undefined
     for (const node of nodes) {
       const places = this.#where.get(node) ?? []
-      if (places.length < rarest.length) rarest = places
+      if (rarest === undefined || places.length < rarest.length) rarest = places
     }
-    return rarest
-      .map((place) => this.#traces[place] as Trace)
-      .filter((trace) => nodes.every((node) => trace.nodes.has(node)))
+    return rarest === undefined ? this.#traces : rarest.map((place) => this.#traces[place] as Trace)
   }
 }

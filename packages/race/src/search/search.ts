@@ -188,10 +188,18 @@ class Search {
   async #crashes(): Promise<Fault | undefined> {
     if (this.#options.crash !== true || this.#hopeless()) return undefined
     const serial = this.#oracle.complete.map(({ run }) => run)
-    for (const run of [...serial, ...this.#runs.filter((one) => !isSerial(one))])
-      for (const { plan } of crashPoints(run)) {
+    const racing = this.#runs.filter((run) => !isSerial(run))
+    const tried = new Set<string>()
+    for (const run of [...serial, ...racing]) {
+      const { events } = this.#frontier.trace(run)
+      for (const { plan, index, action } of crashPoints(run)) {
+        // The same steps in another order lead to the same crash.
+        const before = events.slice(0, index).map(({ node }) => node)
+        const key = `${before.sort((one, other) => one - other).join()} ${events[index]?.node} ${action}`
+        if (tried.has(key)) continue
+        tried.add(key)
         if (this.#tally.spent()) {
-          this.#crashesLeft = true
+          this.#crashesLeft = serial.includes(run)
           return undefined
         }
         const crashed = await this.#tally.run(new Follow(plan).decide, 'search')
@@ -199,6 +207,7 @@ class Search {
         const found = await this.#judge.fault(crashed)
         if (found !== undefined) return found
       }
+    }
     return undefined
   }
 
