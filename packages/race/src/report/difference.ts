@@ -33,9 +33,10 @@ export interface Difference {
   readonly outcomes: readonly OutcomeDifference[]
 }
 
-export function differenceOf(failure: Failure, flows: readonly string[]): Difference {
+export function differenceOf(whole: Failure, flows: readonly string[]): Difference {
+  const failure = compared(whole)
   const { run, serial } = failure
-  const compared = serial.map(({ order, run: other }) => {
+  const candidates = serial.map(({ order, run: other }) => {
     const tables = tableDifferences(run, other, serial)
     const odd = run.outcomes.filter((one, at) => outcomeText(one) !== outcomeOf(other, at)).length
     const weight = tables.reduce(
@@ -44,12 +45,31 @@ export function differenceOf(failure: Failure, flows: readonly string[]): Differ
     )
     return { order, tables, weight }
   })
-  const [best] = compared.toSorted((one, other) => one.weight - other.weight)
+  const [best] = candidates.toSorted((one, other) => one.weight - other.weight)
   return {
     nearest: (best?.order ?? []).map((flow) => flows[flow] ?? '?'),
     orders: serial.length,
     tables: best?.tables ?? [],
     outcomes: flows.flatMap((who, at) => outcomeDifference(failure, who, at)),
+  }
+}
+
+/** The failure without the columns that the search did not compare. */
+function compared(failure: Failure): Failure {
+  const ignored = new Set(failure.ignored ?? [])
+  if (ignored.size === 0) return failure
+  const without = (run: Run): Run => ({
+    ...run,
+    tables: run.tables.map(({ name, columns, rows }) => {
+      const kept = columns.map((column) => !ignored.has(`${name}.${column}`))
+      const keep = <T>(cells: readonly T[]): T[] => cells.filter((_, at) => kept[at])
+      return { name, columns: keep(columns), rows: rows.map(keep) }
+    }),
+  })
+  return {
+    ...failure,
+    run: without(failure.run),
+    serial: failure.serial.map(({ order, run }) => ({ order, run: without(run) })),
   }
 }
 
@@ -62,7 +82,7 @@ export function faultOf(failure: Failure, difference: Difference): string {
     const { name, found, serial } = counted
     return `${name} has ${times(found, 'row')}; after every serial order it has ${serial.join(' or ')}`
   }
-  const [value] = tables.flatMap((table) => valueFault(failure, table))
+  const [value] = tables.flatMap((table) => valueFault(compared(failure), table))
   const [outcome] = outcomes
   if (value !== undefined) return value
   return outcome === undefined

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Report } from '../../../src/core/model.ts'
+import type { Failure, Report } from '../../../src/core/model.ts'
 import { formatReport } from '../../../src/report/terminal/format-report.ts'
 import { wantsColour } from '../../../src/report/terminal/paint.ts'
 import { wrap } from '../../../src/report/terminal/text.ts'
@@ -51,6 +51,34 @@ describe('a race', () => {
                      in the environment of the same test, or replay: 'r1.7f3c.a2b4a2'
       "
     `)
+  })
+
+  test('says in one line what is wrong', () => {
+    expect(plain(made.lostUpdate)).toMatch(
+      /found +stock A-1: qty is 4; after every serial order it is 3\n/,
+    )
+    expect(plain(made.oneStatement)).toMatch(
+      /found +migration_lock has 2 rows; after every serial order it has 1\n/,
+    )
+    expect(plain(made.quota)).toMatch(/rule +101 uploads, the quota is 100\n/)
+  })
+
+  test('leaves out columns that were not compared', () => {
+    const tables = (id: string, qty: string) => [
+      { name: 'public.stock', columns: ['id', 'sku', 'qty'], rows: [[id, 'A-1', qty]] },
+    ]
+    const report = made.raceReport({
+      name: 'take',
+      play: made.quotaPlay,
+      run: { tables: tables('7', '4') },
+      serial: [{ tables: tables('1', '3') }],
+    })
+    const ignoring = {
+      ...report,
+      failure: { ...(report.failure as Failure), ignored: ['public.stock.id'] },
+    }
+    expect(plain(ignoring)).toMatch(/sku +qty\n +\+ A-1 +4\n +- A-1 +3\n/)
+    expect(plain(report)).toMatch(/id +sku +qty\n/)
   })
 
   test('shows who waits for whom, and when it goes on', () => {
