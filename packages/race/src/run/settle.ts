@@ -38,7 +38,9 @@ async function probe(play: Play, running: readonly Lane[]): Promise<void> {
   const { control, reader } = play.setting
   const waits = await control.waits(running.map((lane) => lane.connection?.pid ?? 0))
   const ours = ourPids(play)
-  for (const [lane, blockers] of surelyBlocked(running, waits, ours)) {
+  // The victim of a deadlock waits until the server has heard of it, and not for a lock.
+  const asked = running.filter(({ victim }) => !victim)
+  for (const [lane, blockers] of surelyBlocked(asked, waits, ours)) {
     const waitedFor = await reader.waitedFor(lane.connection?.pid ?? 0)
     // It may have come back while we asked.
     if (lane.status !== 'running') continue
