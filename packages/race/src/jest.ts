@@ -10,7 +10,8 @@ export { type RaceMatchers, raceMatchers } from './matchers.ts'
 
 declare global {
   namespace jest {
-    interface Matchers<R> extends RaceMatchers<R> {}
+    // The parameters are those of @types/jest, which declarations that are merged must repeat.
+    interface Matchers<R, T = {}> extends RaceMatchers<R> {}
   }
 }
 
