@@ -41,7 +41,7 @@ export default defineConfig({
       database(
         'pgbouncer',
         [
-          `${holdfast}/integration/{locks,once,rows,schedule,schema,tx}/**/*.test.ts`,
+          `${holdfast}/integration/{claims,leases,locks,once,rows,schedule,schema,tx}/**/*.test.ts`,
           `${holdfast}/integration/ledger/{coalescing,hold-races,kill,model,model-concurrent}.test.ts`,
         ],
         true,

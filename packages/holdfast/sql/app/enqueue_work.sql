@@ -18,14 +18,14 @@ BEGIN
     WITH new AS (
       INSERT INTO work (bucket, id, queue, scope, payload, priority, run_at, enqueued_at, unique_key,
                         max_attempts)
-      SELECT bucket_of(g.scope), g.id, g.queue, g.scope, g.payload, coalesce(g.priority, 0),
+      SELECT bucket_of(g.scope), g.id, g.queue, g.scope, o.item -> 'payload', coalesce(g.priority, 0),
              -- A microsecond apart, so that they keep their order.
              coalesce(g.run_at, moment + coalesce(g.delay_ms, 0) * interval '1 millisecond')
                + (o.at - 1) * interval '1 microsecond',
              moment, g.unique_key, coalesce(g.max_attempts, 5)
       FROM jsonb_array_elements(items) WITH ORDINALITY AS o(item, at)
       CROSS JOIN LATERAL jsonb_to_record(o.item) AS g(
-        id uuid, queue text, scope text, payload jsonb, priority integer, unique_key text,
+        id uuid, queue text, scope text, priority integer, unique_key text,
         delay_ms bigint, run_at timestamptz, max_attempts integer)
       WHERE g.id <> ALL (added)
       ORDER BY g.unique_key, o.at
@@ -48,9 +48,9 @@ BEGIN
                WHERE w.bucket = bucket_of(g.scope) AND w.queue = g.queue
                  AND w.unique_key = g.unique_key AND w.status IN ('pending', 'claimed')) END AS known
     ) found;
-    -- Where neither was added nor found, it was finished in between: once more. At REPEATABLE READ
-    -- a row of somebody else may not be seen at all; that it is there is then all that is told.
-    EXIT WHEN complete OR current_setting('transaction_isolation') <> 'read committed';
+    -- Where it was neither added nor found, it was finished in between: once more. At REPEATABLE READ
+    -- a row that cannot be seen has made the INSERT fail.
+    EXIT WHEN complete;
   END LOOP;
   IF channel IS NOT NULL AND cardinality(added) > 0 THEN
     PERFORM pg_notify(channel, '');

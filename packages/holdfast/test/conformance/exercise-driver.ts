@@ -1,7 +1,9 @@
 import { describe } from 'vitest'
+import { claims } from './suite/claims.ts'
 import { errorShapes } from './suite/error-shapes.ts'
 import { exclusion } from './suite/exclusion.ts'
 import type { Harness } from './suite/harness.ts'
+import { leases } from './suite/leases.ts'
 import { ledger } from './suite/ledger.ts'
 import { lostConnections } from './suite/lost-connections.ts'
 import { refusals } from './suite/refusals.ts'
@@ -30,6 +32,8 @@ export function exerciseDriver<Tx, H extends Harness<Tx>>(
     waiting: () => waiting(at),
     'round trips': () => roundTrips(at, name),
     ledger: () => ledger(at),
+    leases: () => leases(at),
+    claims: () => claims(at),
     'error shapes': () => errorShapes(at),
     'lost connections': () => lostConnections(at),
   }

@@ -1,0 +1,93 @@
+/** What is said about a table before anything goes wrong. */
+import { describe, expect, test } from 'vitest'
+import { claimsFixture, optionsFor } from '../../support/claims-fixture.ts'
+
+const fixture = claimsFixture()
+
+describe('check', () => {
+  test('a table with its indexes is fine, also an empty one', async () => {
+    expect(await (await fixture.table(0)).claims.check()).toEqual([])
+    expect(await (await fixture.table(3)).claims.check()).toEqual([])
+  })
+
+  test('names what is missing', async () => {
+    const { name } = await fixture.table(0)
+    const table = async (options: object): Promise<string[]> =>
+      (await fixture.hf.claims({ ...optionsFor(name), ...options }).check()).map(
+        ({ code, object }) => `${code} ${object}`,
+      )
+    expect(await table({ table: 'nowhere' })).toEqual(['table-missing table nowhere'])
+    expect(await table({ columns: { status: 'state', token: 'x' } })).toEqual([
+      `column-missing column ${name}.x`,
+      `column-missing column ${name}.lease_until`,
+    ])
+    expect(await table({ key: 'tenant' })).toContain(`key-not-unique table ${name}`)
+    await fixture.observer.query(
+      `ALTER TABLE ${name} ALTER due DROP NOT NULL, ALTER until TYPE timestamp`,
+    )
+    expect(await table({})).toEqual([
+      `column-nullable column ${name}.due`,
+      `column-type column ${name}.until`,
+    ])
+  })
+
+  test('says which index, and that index is then enough', async () => {
+    const { name } = await fixture.table(0)
+    await fixture.observer.query(`DROP INDEX ${name}_due_id_idx, ${name}_until_idx`)
+    const claims = fixture.hf.claims({
+      ...optionsFor(name),
+      columns: { ...optionsFor(name).columns, priority: { column: 'rank', first: 'largest' } },
+      where: { tenant: "o'neil", why: null },
+      perKey: { column: 'owner', limit: 2 },
+      select: ['id'],
+    })
+    await fixture.observer.query(`ALTER TABLE ${name} ALTER owner SET NOT NULL`)
+    const findings = await claims.check()
+    expect(findings.map(({ fix }) => fix)).toEqual([
+      `CREATE INDEX CONCURRENTLY ON "${name}" ("tenant", "owner", "rank" DESC, "due", "id") WHERE "state" = 'new' AND "why" IS NULL;`,
+      `CREATE INDEX CONCURRENTLY ON "${name}" ("tenant", "until") WHERE "state" = 'busy' AND "why" IS NULL;`,
+      `CREATE INDEX CONCURRENTLY ON "${name}" ("tenant", "owner") WHERE "state" = 'busy' AND "why" IS NULL;`,
+    ])
+    for (const { fix } of findings) await fixture.observer.query(fix)
+    expect(await claims.check()).toEqual([])
+  })
+
+  test.each([
+    ['another order', "(id, due) WHERE state = 'new'"],
+    ['no tie-breaker', "(due) WHERE state = 'new'"],
+    ['another predicate', "(due, id) WHERE state = 'busy'"],
+    ['a narrower predicate', "(due, id) WHERE state = 'new' AND rank > 0"],
+    ['no predicate', '(due, id)'],
+    ['the wrong direction', "(due DESC, id) WHERE state = 'new'"],
+  ])('an index with %s is not enough', async (_, definition) => {
+    const { name, claims } = await fixture.table(50)
+    await fixture.observer.query(
+      `DROP INDEX ${name}_due_id_idx; CREATE INDEX ON ${name} ${definition}`,
+    )
+    expect((await claims.check()).map(({ code }) => code)).toEqual(['index-missing'])
+  })
+
+  test.each([
+    ['the status as first column instead of a predicate', '(state, due, id)'],
+    ['more columns behind', "(due, id, rank) WHERE state = 'new'"],
+    ['a wider predicate that has the status in front', "(state, due, id) WHERE state <> 'ok'"],
+  ])('an index with %s is', async (_, definition) => {
+    const { name, claims } = await fixture.table(50)
+    await fixture.observer.query(
+      `DROP INDEX ${name}_due_id_idx; CREATE INDEX ON ${name} ${definition}`,
+    )
+    expect(await claims.check()).toEqual([])
+  })
+
+  test('a worker does not start on a table that cannot work, and does on a slow one', async () => {
+    const { name, claims } = await fixture.table(1)
+    const broken = fixture.hf.claims({ ...optionsFor(name), perKey: { column: 'owner' } })
+    await expect(broken.run({ handler: async () => 1 })).rejects.toMatchObject({
+      code: 'CLAIM_TABLE_UNFIT',
+      details: { findings: [{ code: 'column-nullable' }] },
+    })
+    await fixture.observer.query(`DROP INDEX ${name}_due_id_idx`)
+    const worker = await claims.run({ handler: async () => 1 })
+    await worker.drain()
+  })
+})
