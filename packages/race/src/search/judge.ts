@@ -64,11 +64,17 @@ export class Judge {
     return this.#tally.runner.flows[flow] ?? `flow ${flow}`
   }
 
-  #notSerial(run: Run, what: 'tables' | 'answers'): string {
+  #notSerial(run: Run, what: 'tables' | 'answers' | 'errors'): string {
     const orders = this.#oracle.complete
       .map(({ order }) => order.map((flow) => this.#name(flow)).join(' → '))
       .join(', ')
     if (what === 'tables') return `the tables ended as after no serial order (${orders})`
+    if (what === 'errors') {
+      const thrown = run.outcomes.flatMap((outcome, flow) =>
+        outcome.kind === 'threw' ? `${this.#name(flow)} ${said(outcome)}` : [],
+      )
+      return `${thrown.join(', ')}: an error that no serial order gives (${orders})`
+    }
     const answers = run.outcomes.map((outcome, flow) => `${this.#name(flow)} ${said(outcome)}`)
     return `the flows were answered as in no serial order (${orders}): ${answers.join(', ')}`
   }

@@ -1,6 +1,6 @@
 /**
  * Judges runs by what serial runs give. A run is right if it ended as some serial order of its flows
- * did: the same tables, the same answers. A flow that threw, and left nothing behind, may be missing
+ * did: the same tables, the same answers. A flow that refused, and left nothing behind, may be missing
  * from that order: to refuse is safe. A flow that crashed may be in it or missing, but not by halves.
  */
 import type { FlowOutcome, Run } from '../core/model.ts'
@@ -18,7 +18,7 @@ export interface SerialRun {
 /** Why a run is wrong, or which flows of it were refused. */
 export type Judgement =
   | { readonly right: true; readonly refused: readonly number[] }
-  | { readonly right: false; readonly what: 'tables' | 'answers' }
+  | { readonly right: false; readonly what: 'tables' | 'answers' | 'errors' }
   /** There are too many serial orders to say. */
   | { readonly right: undefined }
 
@@ -52,15 +52,19 @@ export class SerialOracle {
   }
 
   async #make(order: readonly number[]): Promise<Run> {
+    if (order.length < this.#tally.runner.flows.length)
+      return await this.#tally.run(inOrder(order), 'serial', order)
     const run = await this.#tally.run(inOrder(order), 'serial')
-    if (order.length === this.#tally.runner.flows.length) this.#complete.push({ order, run })
+    this.#complete.push({ order, run })
     return run
   }
 
   async judge(run: Run): Promise<Judgement> {
     const flows = [...run.outcomes.keys()]
-    const mayBeMissing = flows.filter((flow) => run.outcomes[flow]?.kind !== 'returned')
+    const kind = (flow: number): FlowOutcome['kind'] | undefined => run.outcomes[flow]?.kind
+    const mayBeMissing = flows.filter((flow) => kind(flow) !== 'returned')
     let stateSeen = false
+    let accident = false
     for (const missing of subsets(mayBeMissing)) {
       const present = flows.filter((flow) => !missing.includes(flow))
       if (present.length > MOST_FLOWS) return { right: undefined }
@@ -68,11 +72,13 @@ export class SerialOracle {
         const serial = await this.run(order)
         if (serial.trouble !== undefined || !this.#comparison.sameState(run, serial)) continue
         stateSeen = true
-        if (present.every((flow) => this.#answered(run, serial, flow)))
-          return { right: true, refused: missing.filter((flow) => threw(run.outcomes[flow])) }
+        if (!present.every((flow) => this.#answered(run, serial, flow))) continue
+        const refused = missing.filter((flow) => kind(flow) === 'threw')
+        if (refused.every((flow) => isRefusal(run.outcomes[flow]))) return { right: true, refused }
+        accident = true
       }
     }
-    return { right: false, what: stateSeen ? 'answers' : 'tables' }
+    return { right: false, what: accident ? 'errors' : stateSeen ? 'answers' : 'tables' }
   }
 
   /** A crashed flow gave no answer that could be wrong. */
@@ -88,8 +94,14 @@ export class SerialOracle {
   }
 }
 
-function threw(outcome: FlowOutcome | undefined): boolean {
-  return outcome?.kind === 'threw'
+/**
+ * Whether an error says no, as opposed to something having gone wrong: the program's own errors, a
+ * constraint (23), a serialization failure or deadlock (40), a lock not available (55), a cancelled
+ * statement (57), RAISE (P0). A duplicate table or an aborted transaction that was used on is an accident.
+ */
+function isRefusal(outcome: FlowOutcome | undefined): boolean {
+  if (outcome?.kind !== 'threw') return false
+  return outcome.sqlstate === undefined || /^(23|40|55|57|P0)/.test(outcome.sqlstate)
 }
 
 /** Small ones first: what needs the least excuse. */

@@ -55,8 +55,9 @@ export class Tally {
     )
   }
 
-  async run(policy: Policy, phase: Progress['phase']): Promise<Run> {
-    const run = await this.runner.run(policy)
+  /** With `only` some of the flows; the others are not started. */
+  async run(policy: Policy, phase: Progress['phase'], only?: readonly number[]): Promise<Run> {
+    const run = await this.runner.run(policy, only)
     if (phase !== 'shrink' && phase !== 'replay') this.#count(run)
     this.#onProgress?.({
       phase,

@@ -42,7 +42,7 @@ const models: fc.Arbitrary<ModelOptions> = fc.record({
   atomic: fc.boolean(),
 })
 
-const cases = Number(process.env['RACE_CASES'] ?? 200)
+const cases = Number(process.env['RACE_CASES'] ?? 120)
 
 /** Whether the search finds every result that every interleaving together finds. */
 function agrees(

@@ -45,7 +45,8 @@ export function modelRunner(
 ): Runner {
   return {
     flows: Object.keys(flows),
-    run: (decide) => Promise.resolve(new ModelRun(Object.values(flows), options).run(decide)),
+    run: (decide, only) =>
+      Promise.resolve(new ModelRun(Object.values(flows), options).run(decide, only)),
   }
 }
 
@@ -72,8 +73,15 @@ class ModelRun {
     }))
   }
 
-  run(decide: (decision: Decision, steps: readonly Step[]) => Choice): Run {
-    this.#sessions.forEach((_, flow) => this.#advance(flow, (generator) => generator.next(0)))
+  run(
+    decide: (decision: Decision, steps: readonly Step[]) => Choice,
+    only?: readonly number[],
+  ): Run {
+    this.#sessions.forEach((session, flow) => {
+      if (only === undefined || only.includes(flow))
+        this.#advance(flow, (generator) => generator.next(0))
+      else session.outcome = { kind: 'crashed' }
+    })
     for (;;) {
       const enabled = this.#enabled()
       if (enabled.length === 0 || this.#steps.length >= (this.#options.stepLimit ?? 500)) break

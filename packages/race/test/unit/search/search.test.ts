@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Run, Runner } from '../../../src/core/model.ts'
 import { preemptionsOf } from '../../../src/search/linear.ts'
 import { type Findings, type SearchOptions, search } from '../../../src/search/search.ts'
-import type { Statement } from './model-database.ts'
+import { ModelError, type Statement } from './model-database.ts'
 import { type ModelFlow, type ModelOptions, modelRunner } from './model-runner.ts'
 import { rows } from './scripts.ts'
 
@@ -117,6 +117,21 @@ describe('a race', () => {
     expect(notes[0]?.message).toContain('threw 40001')
   })
 
+  test('is a flow that throws what is no refusal, even if it leaves nothing behind', async () => {
+    const confused: ModelFlow = function* () {
+      try {
+        return yield* repeatable()
+      } catch {
+        throw new ModelError('25P02')
+      }
+    }
+    const { failure } = await look({ alice: confused, bob: confused })
+    expect(failure?.kind).toBe('not-serial')
+    expect(failure?.message).toMatch(
+      /^(alice|bob) threw 25P02.*an error that no serial order gives/,
+    )
+  })
+
   test('is a flow that throws and has left something behind', async () => {
     const halves: ModelFlow = function* () {
       yield begin
@@ -193,8 +208,8 @@ describe('chance', () => {
     let draws = 0
     const runner: Runner = {
       flows: inner.flows,
-      run: async (decide) => {
-        const run = await inner.run(decide)
+      run: async (decide, only) => {
+        const run = await inner.run(decide, only)
         const tables = [
           { name: 't', columns: ['k', 'token'], rows: [[run.state, String(draws++)]] },
         ]
