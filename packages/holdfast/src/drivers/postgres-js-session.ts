@@ -1,6 +1,6 @@
 import type { Listening, Row, Session, Statement } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { endOwnBackend, whichBackend } from '../engines/postgres/session.ts'
+import { whichBackend } from '../engines/postgres/session.ts'
 import { PinnedSession } from './pinned-session.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
 
@@ -12,6 +12,7 @@ type Run = (handle: ReservedHandle, statement: Statement) => Promise<readonly Ro
 /** A connection as postgres.js keeps it; `begin` listens for its end in the same way. */
 interface Connection {
   onclose?: ((error: unknown) => void) | null
+  terminate(): void
 }
 
 /**
@@ -31,7 +32,9 @@ export async function postgresJsSession(sql: unknown, run: Run): Promise<Session
     },
   }
   const rows = await handle.unsafe(whichBackend.text, [], options as never)
-  if (connection === undefined) throw unfit('this version does not tell when a connection closes')
+  if (typeof connection?.terminate !== 'function') {
+    throw unfit('this version does not tell when a connection closes')
+  }
   const { state } = rows as { readonly state?: { readonly pid?: number } }
   const closed = Promise.withResolvers<void>()
   const session = new PinnedSession({
@@ -39,8 +42,7 @@ export async function postgresJsSession(sql: unknown, run: Run): Promise<Session
     run: (statement) => run(handle, statement),
     async close() {
       if (session.lost.aborted) return
-      // Answered with an error, or not at all: the backend is gone.
-      run(handle, endOwnBackend).catch(() => undefined)
+      connection?.terminate()
       await closed.promise
     },
   })

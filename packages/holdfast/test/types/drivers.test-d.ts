@@ -37,6 +37,7 @@ export async function onPg(pool: pg.Pool, client: pg.PoolClient): Promise<void> 
   await hf.locks.acquire(pool, key)
   // @ts-expect-error -- nor does a client open transactions of its own
   fromPg(client)
+  hf.leader({ name: 'types', session: driver })
 }
 
 export async function onPostgresJs(
@@ -80,6 +81,8 @@ export async function onPrisma(prisma: PrismaClient): Promise<void> {
   const rich = await extendedHf.guard(key, async (tx) => await tx.account.rich())
   proven<Same<typeof rich, 'rich'>>()
   await extended.$transaction(async (tx) => await extendedHf.locks.acquire(tx, key))
+  // @ts-expect-error -- its client cannot keep a connection
+  createHoldfast(fromPrisma(prisma)).leader({ name: 'types', session: fromPrisma(prisma) })
 }
 
 const account = pgTable('account', { id: text().primaryKey(), balance: integer().notNull() })

@@ -7,12 +7,6 @@ export const whichBackend: Statement = {
   values: [],
 }
 
-/** Ends the session that sends it, for clients that cannot close one connection of their pool. */
-export const endOwnBackend: Statement = {
-  text: 'SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid()) AS ended',
-  values: [],
-}
-
 /**
  * For a session that must be seen to be dead soon: a client whose machine is gone is noticed within
  * about `ms`, and being idle is no reason to be ended. Both last as long as the session.
