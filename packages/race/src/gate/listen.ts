@@ -1,19 +1,20 @@
 import { createServer, type Socket } from 'node:net'
-import { type GateSite, openGate } from './open-gate.ts'
+import { type Gate, type GateSite, openGate } from './open-gate.ts'
 
 /** A port of this machine behind which every connection has a gate. */
 export interface GateListener {
   readonly port: number
-  /** Hangs up on all clients. */
-  disconnect(): void
-  close(): Promise<void>
+  /**
+   * Takes no more clients. Those that are connected stay, since a client whose connection is cut may
+   * take the process with it; but they do not keep the process alive.
+   */
+  close(): void
 }
 
 /** Listens on a free port, for clients that can only be given an address. */
 export async function listen(site: GateSite): Promise<GateListener> {
-  const clients = new Set<Socket>()
+  const clients = new Map<Socket, Gate>()
   const server = createServer({ noDelay: true }, (client) => {
-    clients.add(client)
     const gate = openGate(site, {
       toClient: (bytes) => void client.write(bytes),
       closed: (error) => {
@@ -21,6 +22,7 @@ export async function listen(site: GateSite): Promise<GateListener> {
         else client.end()
       },
     })
+    clients.set(client, gate)
     client.on('data', gate.fromClient)
     // A client that vanishes is the same to the server as one that says goodbye without a word.
     client.on('error', () => client.destroy())
@@ -36,17 +38,14 @@ export async function listen(site: GateSite): Promise<GateListener> {
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the listener has no port')
 
-  function disconnect(): void {
-    for (const client of clients) client.destroy()
-  }
-
   return {
     port: address.port,
-    disconnect,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        disconnect()
-      }),
+    close() {
+      server.close()
+      for (const [client, gate] of clients) {
+        client.unref()
+        gate.unref()
+      }
+    },
   }
 }

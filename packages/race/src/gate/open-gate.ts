@@ -1,7 +1,14 @@
+import type { Duplex } from 'node:stream'
 import { createStartupReader } from '../wire/frame-reader.ts'
 import { readOpening, writeStart } from '../wire/startup.ts'
 import { createGatedConnection, type GatedConnection, type GateEvents } from './gated-connection.ts'
-import { openServerSocket, type ServerAddress, type ServerSocket } from './server-socket.ts'
+import {
+  adoptServerSocket,
+  openServerSocket,
+  type ServerAddress,
+  type ServerListener,
+  type ServerSocket,
+} from './server-socket.ts'
 
 /** What a gate needs to know of where it stands. */
 export interface GateSite extends GateEvents {
@@ -10,8 +17,16 @@ export interface GateSite extends GateEvents {
   readonly startOptions: string
   /** Tells who is sending, where several flows share a client. */
   readonly identify?: () => unknown
-  /** A client begins to connect. */
+  /** Opens a session as a client with these start-up parameters would have it. */
+  login(parameters: ReadonlyMap<string, string>): Promise<Login>
+  /** A client begins to connect, or has a new session. */
   opened(connection: GatedConnection): void
+}
+
+/** A session that is open and idle. */
+export interface Login {
+  readonly socket: Duplex
+  readonly pid: number
 }
 
 /** The client's end of a gate. */
@@ -22,17 +37,17 @@ export interface ClientEnd {
 }
 
 export interface Gate {
-  readonly connection: GatedConnection
   fromClient(bytes: Buffer): void
   /** The client has hung up. */
   clientGone(): void
-  /** Hangs up on the server's side, whatever is under way. */
-  destroy(): void
+  /** Does not keep the process alive any more. */
+  unref(): void
 }
 
 /** Opens a connection to the server for a client, and a gate between them. */
 export function openGate(site: GateSite, client: ClientEnd): Gate {
   let reader: ReturnType<typeof createStartupReader> | undefined = createStartupReader()
+  let started: ReadonlyMap<string, string> = new Map()
   let failure: Error | undefined
 
   const connection = createGatedConnection(
@@ -41,18 +56,25 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
       toClient: client.toClient,
       endServer: () => socket.end(),
       endClient: () => client.closed(failure),
+      async reopen() {
+        const login = await site.login(started)
+        failure = undefined
+        socket = adoptServerSocket(login.socket, listener)
+        site.opened(connection)
+        return login.pid
+      },
     },
     site,
     site.identify,
   )
-  const socket: ServerSocket = openServerSocket(site.server, {
+  const listener: ServerListener = {
     data: connection.fromServer,
     closed(error) {
       failure = error
       connection.serverGone()
     },
-  })
-
+  }
+  let socket: ServerSocket = openServerSocket(site.server, listener)
   site.opened(connection)
 
   function fromClient(bytes: Buffer): void {
@@ -67,24 +89,24 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
         socket.end()
       } else {
         reader = undefined
-        socket.write(writeStart(opening.version, withOptions(opening.parameters)))
+        started = withOptions(opening.parameters, site.startOptions)
+        socket.write(writeStart(opening.version, started))
       }
     }
   }
 
-  function withOptions(parameters: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
-    if (site.startOptions === '') return parameters
-    const own = parameters.get('options')
-    return new Map([
-      ...parameters,
-      ['options', own === undefined ? site.startOptions : `${site.startOptions} ${own}`],
-    ])
-  }
-
   return {
-    connection,
     fromClient,
     clientGone: connection.clientGone,
-    destroy: () => socket.destroy(),
+    unref: () => socket.unref(),
   }
+}
+
+function withOptions(
+  parameters: ReadonlyMap<string, string>,
+  options: string,
+): ReadonlyMap<string, string> {
+  if (options === '') return parameters
+  const own = parameters.get('options')
+  return new Map([...parameters, ['options', own === undefined ? options : `${options} ${own}`]])
 }

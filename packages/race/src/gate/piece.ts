@@ -45,6 +45,8 @@ export interface Piece {
 export interface PieceCollector {
   /** The piece that is complete with this message. */
   push(frame: Frame): Piece | undefined
+  /** Statements that were prepared under a name. */
+  named(): readonly (readonly [string, Prepared])[]
 }
 
 const splittableVerbs = new Set([
@@ -161,7 +163,7 @@ export function createPieceCollector(): PieceCollector {
     return kind === 'simple' ? statements.length === 1 : kind === 'sync' || kind === 'flush'
   }
 
-  return { push }
+  return { push, named: () => [...prepared].filter(([name]) => name !== '') }
 }
 
 function parameterTexts(bind: BindMessage, statement: Prepared | undefined): (string | null)[] {

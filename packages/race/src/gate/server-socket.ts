@@ -1,4 +1,5 @@
-import { connect, type Socket } from 'node:net'
+import { connect, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import { sslRequestMessage } from '../wire/startup.ts'
 
@@ -13,13 +14,33 @@ export interface ServerAddress {
 export interface ServerSocket {
   write(bytes: Buffer): void
   end(): void
-  destroy(): void
+  /** Does not keep the process alive any more. */
+  unref(): void
 }
 
 export interface ServerListener {
   data(bytes: Buffer): void
   /** Called once, with the error if there was one. The server has ended its session. */
   closed(error: Error | undefined): void
+}
+
+/** Takes over a socket whose session is open already. */
+export function adoptServerSocket(socket: Duplex, listener: ServerListener): ServerSocket {
+  let failure: Error | undefined
+  socket.on('data', listener.data)
+  socket.on('error', (error) => {
+    failure ??= error
+  })
+  socket.on('close', () => listener.closed(failure))
+  return {
+    write: (bytes) => void socket.write(bytes),
+    end: () => void socket.end(),
+    unref: () => unref(socket),
+  }
+}
+
+function unref(socket: Duplex): void {
+  if (socket instanceof Socket) socket.unref()
 }
 
 export function openServerSocket(address: ServerAddress, listener: ServerListener): ServerSocket {
@@ -76,6 +97,6 @@ export function openServerSocket(address: ServerAddress, listener: ServerListene
       else if (!socket.writableEnded) socket.write(bytes)
     },
     end: () => void socket.end(),
-    destroy: () => void socket.destroy(),
+    unref: () => unref(socket),
   }
 }

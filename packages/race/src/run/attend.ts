@@ -42,7 +42,13 @@ export function attend(play: Play): RunEvents {
     seen(play, lane?.flow ?? flow)
   }
 
-  return { opened: (flow) => seen(play, flow), parked, settled, closed }
+  function opened(flow: number, connection: GatedConnection): void {
+    // What is left of a crashed flow gets no answer.
+    if (play.performers[flow]?.outcome?.kind === 'crashed') connection.freeze()
+    seen(play, flow)
+  }
+
+  return { opened, parked, settled, closed }
 }
 
 /** A session ended: what it held is free, and that belongs to the last thing that its flow did. */

@@ -8,7 +8,7 @@ export async function crash(play: Play, flow: number): Promise<void> {
   performer.outcome = { kind: 'crashed' }
   performer.identity.over = true
   const open = connectionsOfFlow(play, flow)
-  play.frozen.push(...open)
+  play.frozen.push(...open.map((connection) => ({ connection, flow })))
   for (const connection of open) {
     connection.freeze()
     connection.hangUp()

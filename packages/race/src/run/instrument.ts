@@ -3,12 +3,14 @@ import type { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { GateStream } from '../gate/gate-stream.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
+import { login } from './login.ts'
 import { sharedSite, uncontrolled } from './shared-connections.ts'
 
 /** The parts of a client of node-postgres that are needed, by shape: there may be several copies. */
 interface PgClient extends EventEmitter {
   readonly host: string
   readonly port: number
+  readonly password?: string | null
   ssl: ServerAddress['ssl']
   readonly connection: { stream: Duplex; ssl: ServerAddress['ssl'] }
 }
@@ -47,10 +49,14 @@ export function instrument(pg: PgModule): void {
   const connectPool = Reflect.get(pool, 'connect') as Method
 
   function connectGated(this: PgClient, ...values: unknown[]): unknown {
-    const { connection, host, port, ssl } = this
+    const { connection, host, port, ssl, password } = this
     if (!uncontrolled.has(this) && !(connection.stream instanceof GateStream)) {
       connection.stream.destroy()
-      connection.stream = new GateStream(sharedSite({ host, port, ssl }))
+      connection.stream = new GateStream(
+        sharedSite({ host, port, ssl }, (parameters) =>
+          login({ host, port, ssl, ...(typeof password === 'string' && { password }) }, parameters),
+        ),
+      )
       // Encryption is the business of the gate, which stands between the client and the server.
       connection.ssl = false
       this.ssl = false

@@ -30,6 +30,7 @@ export interface FlowContext {
   step(label: string): Promise<void>
 }
 
+/** What is run: code as it is in production, with the context's pool or address. */
 export type Flow = (context: FlowContext) => Promise<unknown>
 
 export interface RunnerOptions {

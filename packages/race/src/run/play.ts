@@ -34,6 +34,8 @@ export interface Performer {
   idle: boolean
   readonly abort: AbortController
   readonly identity: FlowIdentity
+  /** Resolves when its code has come to its end, which may be after the run. */
+  performance: Promise<void> | undefined
 }
 
 /** Everything that one run is made of. */
@@ -49,7 +51,7 @@ export interface Play {
   readonly decisions: Decision[]
   readonly notes: Map<string, Note>
   /** Connections of flows that crashed. */
-  readonly frozen: GatedConnection[]
+  readonly frozen: { readonly connection: GatedConnection; readonly flow: number }[]
   deadlocks: number
   trouble: Trouble | undefined
   /** Counts what was seen, so that one can tell whether anything was. */
@@ -73,6 +75,7 @@ export function createPlay(setting: ScheduleSetting): Play {
       idle: false,
       abort: new AbortController(),
       identity: { flow, over: false },
+      performance: undefined,
     })),
     lanes: [],
     returns: [],

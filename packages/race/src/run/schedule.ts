@@ -1,5 +1,4 @@
 import type { Decision, FlowOutcome, Note, Step, Trouble } from '../core/model.ts'
-import type { GatedConnection } from '../gate/gated-connection.ts'
 import { attend } from './attend.ts'
 import { apply, ask, type Decide, enabledLanes } from './choices.ts'
 import { endCircle } from './deadlock.ts'
@@ -20,7 +19,9 @@ export interface Played {
   /** Flows whose ways to the database must not be used again. */
   readonly spent: readonly number[]
   /** Connections of flows that crashed; their clients have not been told. */
-  readonly frozen: readonly GatedConnection[]
+  readonly frozen: Play['frozen']
+  /** The end of each flow's code. */
+  readonly performances: readonly (Promise<void> | undefined)[]
 }
 
 /** Plays the flows once, in the order that `decide` makes; only some of them if they are named. */
@@ -34,7 +35,7 @@ export async function playSchedule(
   try {
     play.performers.forEach((performer, flow) => {
       if (only && !only.includes(flow)) performer.outcome = { kind: 'crashed' }
-      else void perform(play, flow)
+      else performer.performance = perform(play, flow)
     })
     while (!play.trouble) if (!(await advance(play, decide))) break
   } finally {
@@ -53,6 +54,7 @@ export async function playSchedule(
     ...(play.trouble && { trouble: play.trouble }),
     notes: [...play.notes.values()],
     frozen: play.frozen,
+    performances: play.performers.map(({ performance: end }) => end),
     spent: play.performers.flatMap(({ outcome }, flow) =>
       outcome === undefined || (outcome.kind === 'crashed' && (only?.includes(flow) ?? true))
         ? [flow]

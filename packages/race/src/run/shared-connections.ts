@@ -15,6 +15,9 @@ export interface RunEvents {
 /** Connections of clients that the code under test keeps for itself; see `instrument`. */
 export const sharedConnections: Set<GatedConnection> = new Set()
 
+/** Connections whose session is over and whose client is not: they get a new one before they are used. */
+export const dormant: Set<GatedConnection> = new Set()
+
 /** Clients that look at the others and must never wait at a gate. */
 export const uncontrolled: WeakSet<object> = new WeakSet()
 
@@ -32,9 +35,10 @@ function flowOf(connection: GatedConnection): number {
 }
 
 /** A gate for one client: who uses it is known by whose code sends. */
-export function sharedSite(server: ServerAddress): GateSite {
+export function sharedSite(server: ServerAddress, login: GateSite['login']): GateSite {
   return {
     server,
+    login,
     startOptions: '',
     identify: () => flowIdentity.getStore(),
     opened(connection) {
@@ -47,6 +51,8 @@ export function sharedSite(server: ServerAddress): GateSite {
         // Of a flow whose run is over.
         connection.freeze()
         connection.hangUp()
+        connection.bury()
+        dormant.add(connection)
       } else if (events && owner) events.parked(owner.flow, connection)
       else connection.pass({ split: false, deliver: true })
     },

@@ -4,6 +4,7 @@ import type { GatedConnection } from '../gate/gated-connection.ts'
 import { type GateListener, listen } from '../gate/listen.ts'
 import type { GateSite } from '../gate/open-gate.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
+import { login } from './login.ts'
 import { attendShared, type RunEvents } from './shared-connections.ts'
 
 /** The ways to the database that one flow has. They outlive a run. */
@@ -11,6 +12,11 @@ export interface Wing {
   readonly url: string
   readonly pool: Pool
   readonly connections: ReadonlySet<GatedConnection>
+  /** Of the pool, which opens another one when a connection is closed between runs. */
+  isPooled(connection: GatedConnection): boolean
+  /** While it is barred nobody gets in: who tries belongs to a flow that has crashed. */
+  bar(barred: boolean): void
+  renewPool(): void
   /** Gives up the pool and the port: whoever still has them belongs to a run that is over. */
   renew(): Promise<void>
   close(): Promise<void>
@@ -36,6 +42,7 @@ export async function createStage(
     return {
       server: target.server,
       startOptions,
+      login: (parameters) => login({ connectionString: url }, parameters),
       opened: (connection) => events?.opened(flow, connection),
       parked(connection) {
         if (events) events.parked(flow, connection)
@@ -109,34 +116,38 @@ const ignore = (): void => {}
 
 async function createWing(target: Target, events: GateSite): Promise<Wing> {
   const connections = new Set<GatedConnection>()
-  let retire = (): void => {}
+  const pooled = new WeakSet<GatedConnection>()
+  let barred = false
   let site = openSite()
   let listener: GateListener = await listen(site)
-  let pool = createPool()
+  let pool = createPool(site)
 
-  /** Whoever comes to a site that was given up belongs to a run that is over. */
   function openSite(): GateSite {
     const open = collecting(events, connections)
-    let over = false
-    retire = () => {
-      over = true
-    }
-    return {
+    const own: GateSite = {
       ...open,
       opened(connection) {
-        if (!over) return open.opened(connection)
-        connection.freeze()
-        connection.hangUp()
+        // Whoever comes to a site that was given up belongs to a run that is over.
+        if (barred || site !== own) connection.hangUp()
+        else open.opened(connection)
       },
     }
+    return own
   }
 
-  function createPool(): Pool {
+  function createPool(at: GateSite): Pool {
     const made = new Pool({
       connectionString: target.urlAt(listener.port),
       ssl: false,
       idleTimeoutMillis: 0,
-      stream: () => new GateStream(site),
+      stream: () =>
+        new GateStream({
+          ...at,
+          opened(connection) {
+            pooled.add(connection)
+            at.opened(connection)
+          },
+        }),
     })
     // An idle connection that is cut between runs is replaced by the pool.
     made.on('error', ignore)
@@ -152,21 +163,22 @@ async function createWing(target: Target, events: GateSite): Promise<Wing> {
       return pool
     },
     connections,
+    isPooled: (connection) => pooled.has(connection),
+    bar(now) {
+      barred = now
+    },
+    renewPool() {
+      pool = createPool(site)
+    },
     async renew() {
-      for (const connection of connections) {
-        connection.freeze()
-        connection.hangUp()
-      }
-      retire()
-      const old = listener
+      listener.close()
       site = openSite()
       listener = await listen(site)
-      await old.close()
-      pool = createPool()
+      pool = createPool(site)
     },
     async close() {
-      for (const connection of connections) connection.hangUp()
-      await listener.close()
+      listener.close()
+      for (const connection of connections) if (pooled.has(connection)) connection.hangUp()
       // A pool whose client was never given back would wait for ever.
       if (pool.totalCount === pool.idleCount) await pool.end()
     },

@@ -56,6 +56,9 @@ export function readErrorFields(frame: Frame): Map<string, string> {
   return fields
 }
 
+/** Ready for the next query, no transaction open. */
+export const readyMessage: Buffer = writeFrame('Z', Buffer.from('I'))
+
 export function writeError(fields: ReadonlyMap<string, string>): Buffer {
   const parts = [...fields].flatMap(([type, text]) => [Buffer.from(type), zeroTerminated(text)])
   return writeFrame('E', ...parts, Buffer.from([0]))

@@ -70,6 +70,11 @@ export function writeQuery(text: string): Buffer {
   return writeFrame('Q', zeroTerminated(text))
 }
 
+export function writeParse(name: string, text: string, types: readonly number[]): Buffer {
+  const fields = [zeroTerminated(name), zeroTerminated(text), int16(types.length)]
+  return writeFrame('P', ...fields, ...types.map(int32))
+}
+
 /** What a simple query of one statement says, in the extended protocol and without its Sync. */
 export function writeExtended(text: string): Buffer {
   const unnamed = zeroTerminated('')
