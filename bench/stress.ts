@@ -4,11 +4,13 @@ import { readCommand, refuse } from './harness/read-command.ts'
 import type { StressScenario } from './harness/stress-scenario.ts'
 import { ledger } from './stress/ledger.ts'
 import { locks } from './stress/locks.ts'
+import { once } from './stress/once.ts'
+import { schedule } from './stress/schedule.ts'
 import { stock } from './stress/stock.ts'
 
 const shape = {
   command: 'stress',
-  scenarios: { locks, ledger, stock } satisfies Record<string, StressScenario>,
+  scenarios: { locks, ledger, stock, schedule, once } satisfies Record<string, StressScenario>,
   options: { seconds: { type: 'string' }, seed: { type: 'string' }, json: { type: 'boolean' } },
   about: {
     seconds: 'about how long to run; without it, the full number of rounds',

@@ -6,8 +6,10 @@ import type { Harness } from './suite/harness.ts'
 import { leases } from './suite/leases.ts'
 import { ledger } from './suite/ledger.ts'
 import { lostConnections } from './suite/lost-connections.ts'
+import { once } from './suite/once.ts'
 import { refusals } from './suite/refusals.ts'
 import { roundTrips } from './suite/round-trips.ts'
+import { schedule } from './suite/schedule.ts'
 import { type Setting, setting } from './suite/setting.ts'
 import { statements } from './suite/statements.ts'
 import { transactions } from './suite/transactions.ts'
@@ -34,6 +36,8 @@ export function exerciseDriver<Tx, H extends Harness<Tx>>(
     ledger: () => ledger(at),
     leases: () => leases(at),
     claims: () => claims(at),
+    schedule: () => schedule(at),
+    once: () => once(at),
     'error shapes': () => errorShapes(at),
     'lost connections': () => lostConnections(at),
   }
