@@ -102,4 +102,23 @@ describe.each(Object.keys(clients))('%s', (name) => {
     expect(run.steps.map(({ half }) => half)).toEqual(['execute', 'execute', 'commit', 'commit'])
     expect(run.tables.find(({ name: table }) => table === 'public.seats')?.rows).toHaveLength(2)
   })
+
+  test('after a crash the client goes on in the next run as if nothing had happened', async () => {
+    const both = await start((client, who) =>
+      client.transaction(async (ask) => {
+        await ask('INSERT INTO seats (event_id, who) VALUES ($1, $2)', 1, who)
+        return 'ok'
+      }),
+    )
+    for (const order of ['alice alice alice!', 'alice alice! bob', 'alice alice alice?']) {
+      const crashed = await both.run(script(flows, order))
+      expect(crashed.trouble).toBeUndefined()
+      expect(crashed.outcomes).toMatchObject([{ kind: 'crashed' }, { value: '"ok"' }])
+      const seats = crashed.tables.find(({ name: table }) => table === 'public.seats')?.rows
+      expect(seats).toHaveLength(order.endsWith('?') ? 2 : 1)
+      const next = await both.run(script(flows, 'alice bob alice bob'))
+      expect(next.outcomes).toMatchObject([{ value: '"ok"' }, { value: '"ok"' }])
+      expect(next.notes).toEqual([])
+    }
+  })
 })
