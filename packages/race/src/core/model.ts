@@ -196,6 +196,7 @@ export interface Run {
   readonly notes: readonly Note[]
 }
 
+/** Rows of a table at the end of a run, in an order that does not depend on it. */
 export interface FinalTable {
   readonly name: string
   readonly columns: readonly string[]
@@ -254,6 +255,7 @@ export interface Coverage {
   readonly milliseconds: number
 }
 
+/** What `explore()` resolves to. */
 export interface Report {
   readonly name: string
   readonly flows: readonly string[]

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { runDemo } from './run-demo.ts'
+import { type DemoOptions, runDemo } from './run-demo.ts'
 
 const usage = `Usage: npx @holdfast/race demo --url <database> [flags]
 
@@ -27,6 +27,7 @@ export interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>
   out(text: string): unknown
   err(text: string): unknown
+  readonly explore: DemoOptions['explore']
 }
 
 /** Runs one command line and gives the exit code. Never throws. */
@@ -34,7 +35,7 @@ export async function runCommandLine(
   args: readonly string[],
   around: Surroundings,
 ): Promise<number> {
-  const { environment, out, err } = around
+  const { environment, out, err, explore } = around
   let flags: ReturnType<typeof readFlags>
   try {
     flags = readFlags(args)
@@ -60,7 +61,9 @@ export async function runCommandLine(
     return misused
   }
   try {
-    return (await runDemo({ url, out: values.out, open: values.open, print: out })) ? done : failed
+    return (await runDemo({ url, out: values.out, open: values.open, print: out, explore }))
+      ? done
+      : failed
   } catch (error) {
     err(`holdfast-race demo: ${reasonOf(error)}\n`)
     return failed

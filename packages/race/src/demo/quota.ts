@@ -1,6 +1,15 @@
 /** The race that everybody has written once: count, check, insert, at 99 of 100. */
 import type { Pool, PoolClient } from 'pg'
-import type { ExploreOptions } from '../explore.ts'
+import type { DatabaseContext, Flow } from '../run/options.ts'
+
+/** What there is to explore. */
+export interface QuotaRace {
+  readonly name: string
+  readonly url: string
+  readonly seed: (context: DatabaseContext) => Promise<void>
+  readonly flows: Readonly<Record<string, Flow>>
+  readonly oracle: { readonly tables: readonly string[] }
+}
 
 const limit = 100
 
@@ -15,7 +24,7 @@ export const tables: string = `
   INSERT INTO users VALUES (1, 'ann')`
 
 /** Two uploads of one user who has 99 of 100, unprotected or with the user's row locked first. */
-export function quotaRace(url: string, schema: string, isFixed: boolean): ExploreOptions {
+export function quotaRace(url: string, schema: string, isFixed: boolean): QuotaRace {
   const upload = isFixed ? uploadLocked : uploadUnprotected
   return {
     name: isFixed ? 'upload within the quota, user locked' : 'upload within the quota',

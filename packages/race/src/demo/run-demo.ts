@@ -5,11 +5,10 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
 import type { Report } from '../core/model.ts'
-import { type ExploreOptions, explore } from '../explore.ts'
 import { htmlReport } from '../report/page/html-report.ts'
 import { formatReport } from '../report/terminal/format-report.ts'
 import { openFile } from './open-file.ts'
-import { quotaRace, tables } from './quota.ts'
+import { type QuotaRace, quotaRace, tables } from './quota.ts'
 
 export interface DemoOptions {
   readonly url: string
@@ -18,6 +17,7 @@ export interface DemoOptions {
   /** Open the page when it is there. */
   readonly open?: boolean | undefined
   print(text: string): unknown
+  explore(race: QuotaRace): Promise<Report>
 }
 
 /**
@@ -26,14 +26,19 @@ export interface DemoOptions {
  */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
   const { print } = options
+  const told = async (isFixed: boolean): Promise<Report> => {
+    const report = await options.explore(quotaRace(place.url, place.schema, isFixed))
+    print(formatReport(report))
+    return report
+  }
   await using place = await makeSchema(options.url)
   print(
     `Two uploads of one user, who has 99 of 100. Everything happens in the schema ${place.schema}, which is dropped at the end.\n\n`,
   )
   print('1. As it is mostly written: count, check, insert, in one transaction.\n\n')
-  const race = await told(quotaRace(place.url, place.schema, false), print)
+  const race = await told(false)
   print('\n2. The same, with the row of the user locked before the count.\n\n')
-  const fixed = await told(quotaRace(place.url, place.schema, true), print)
+  const fixed = await told(true)
   const page = resolve(options.out ?? join(tmpdir(), `${place.schema}.html`))
   writeFileSync(page, htmlReport(race))
   print(`\nThe race as a page with a picture: ${pathToFileURL(page).href}\n`)
@@ -41,12 +46,6 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     print('No program was found that opens it.\n')
   }
   return race.verdict === 'race' && fixed.verdict === 'race-free' && fixed.coverage.overlapped
-}
-
-async function told(options: ExploreOptions, print: DemoOptions['print']): Promise<Report> {
-  const report = await explore(options)
-  print(formatReport(report))
-  return report
 }
 
 interface Place extends AsyncDisposable {

@@ -33,7 +33,7 @@ interface State {
 }
 
 /** The steps of a play. Objects that were inserted into, appended to or written are its writes. */
-export function stepsOf({ flows, lines, isolation = 'read committed' }: Play): Step[] {
+function stepsOf({ flows, lines, isolation = 'read committed' }: Play): Step[] {
   const states = new Map<string, State>()
   return lines.map((line, index): Step => {
     const flow = flows.indexOf(line.who)

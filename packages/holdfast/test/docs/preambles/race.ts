@@ -1,7 +1,7 @@
 /** What blocks about the race explorer may take for granted: an upload with a quota, twice. */
 import pg, { type Pool, type PoolClient } from 'pg'
 
-export { assertRaceFree, explore, formatReport, htmlReport, mermaidReport } from '@holdfast/race'
+export { assertRaceFree, explore, formatReport, htmlReport, mermaidReport } from '../../../../race/src/index.ts'
 export { default as pg } from 'pg'
 
 /** One transaction. */
