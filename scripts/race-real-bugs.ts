@@ -1,0 +1,72 @@
+/**
+ * Explores published releases that have, or had, a race: Knex, node-pg-migrate and Sequelize, from
+ * npm, into a temporary folder. Prints what was found; docs/race/real-bugs.md shows it.
+ * Run: npm run race:real-bugs [-- knex] [--trials 100]
+ */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startPostgres } from '@holdfast/testkit'
+import { explore, formatReport } from '../packages/race/src/index.ts'
+import { installPackage } from './real-bugs/install-package.ts'
+import { knexBugs } from './real-bugs/knex.ts'
+import { nodePgMigrateBugs } from './real-bugs/node-pg-migrate.ts'
+import type { RealBug } from './real-bugs/real-bug.ts'
+import { sequelizeBugs } from './real-bugs/sequelize.ts'
+import { tryPlainly } from './real-bugs/try-plainly.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { trials: { type: 'string', default: '0' } },
+})
+const trials = Number(values.trials)
+const wanted = positionals[0] ?? ''
+
+await using server = await startPostgres()
+const root = await mkdtemp(join(tmpdir(), 'race-real-bugs-'))
+// The libraries look for migrations here and find none.
+const scratch = join(root, 'migrations')
+await mkdir(scratch)
+const summary: string[] = []
+
+async function study({ release, scene, known, prepare }: RealBug): Promise<void> {
+  const load = await installPackage(root, release)
+  const url = await server.createDatabase()
+  const { seed, flow, check } = await prepare(load, url, scratch)
+  const report = await explore({
+    name: `${release}: ${scene}`,
+    url,
+    seed: ({ query }) => query(seed),
+    flows: { one: flow, two: flow },
+    // A failure that no serial order has is what these bugs are about, even if it leaves no trace.
+    invariant: async ({ outcomes }) => {
+      for (const outcome of Object.values(outcomes)) {
+        if (outcome.kind === 'threw') throw new Error(`it failed: ${outcome.message}`)
+      }
+    },
+  })
+  console.log(formatReport(report))
+  const { schedules, classes, exhaustive, interleavings, milliseconds } = report.coverage
+  const plain = trials > 0 ? await tryPlainly(url, { seed, flow, check }, trials) : undefined
+  if (report.verdict !== known) process.exitCode = 1
+  summary.push(
+    [
+      release,
+      report.verdict === known ? report.verdict : `${report.verdict}, but ${known} was expected`,
+      `${schedules} schedules`,
+      exhaustive ? `all ${classes} classes of ${interleavings} orders` : `${classes} classes`,
+      `${(milliseconds / 1000).toFixed(1)} s`,
+      plain === undefined ? '' : `${plain} of ${trials} plain trials`,
+    ].join(' | '),
+  )
+}
+
+try {
+  for (const bug of [...knexBugs, ...nodePgMigrateBugs, ...sequelizeBugs]) {
+    if (bug.release.startsWith(wanted)) await study(bug)
+  }
+} finally {
+  await rm(root, { recursive: true })
+}
+console.log(summary.join('\n'))
