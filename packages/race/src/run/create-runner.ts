@@ -52,8 +52,8 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
       await control.client.query('ROLLBACK').catch(() => undefined)
       return failedSeed(names.length, error)
     }
-    await reader.prepare()
-    await states?.start(await readStamp(control))
+    const stamp = await reader.prepare()
+    await states?.start(stamp)
     const played = await playSchedule(setting, decide, only)
     await tidyUp(setting, played)
     await recover(played)
@@ -78,7 +78,9 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     const { steps, decisions, outcomes, deadlocks, trouble, notes } = played
     const base = { steps, decisions, outcomes, deadlocks, notes }
     if (trouble) return { ...base, trouble, state: '', digest: '', tables: [] }
-    const state = await states?.read(span)
+    // Tables that the flows made, dropped or altered.
+    const altered = steps.some(({ footprint }) => footprint.opaque)
+    const state = await states?.read(span, altered ? await readStamp(control) : undefined)
     const drawn = state?.drawn ?? new Set<string>()
     const ends = outcomes.map((outcome) => outcomeText(outcome, drawn, span))
     const violation = await violationOf(outcomes)

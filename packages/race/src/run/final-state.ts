@@ -1,7 +1,8 @@
+import type { QueryConfig } from 'pg'
 import type { FinalTable } from '../core/model.ts'
 import { looksDrawn, maskClock, maskMoment, newKeyWord, type Span } from './chance.ts'
 import type { Control } from './control.ts'
-import { readStateTables, type StateTable } from './state-columns.ts'
+import { readStateTables, type StateColumn, type StateTable } from './state-columns.ts'
 
 type Row = readonly (string | null)[]
 
@@ -17,60 +18,83 @@ export interface FinalState {
 export interface StateReader {
   /** Called after the seed: what is there now was not drawn during the run. */
   start(stamp: string): Promise<void>
-  read(span: Span): Promise<FinalState>
+  /** `stamp` is given if the flows may have changed the tables themselves. */
+  read(span: Span, stamp?: string): Promise<FinalState>
 }
 
-export function createStateReader(
-  control: Control,
-  oracle: { readonly tables?: readonly string[]; readonly ignore?: readonly string[] },
-): StateReader {
+type Oracle = { readonly tables?: readonly string[]; readonly ignore?: readonly string[] }
+
+// Planning these texts takes longer than running them, and they rarely change.
+let texts = 0
+
+export function createStateReader(control: Control, oracle: Oracle): StateReader {
   let known: string | undefined
   let tables: readonly StateTable[] = []
+  let keyed: readonly (readonly [StateTable, StateColumn])[] = []
+  let keysQuery: QueryConfig | undefined
+  let rowsQuery: QueryConfig | undefined
   let seeded = new Map<string, ReadonlySet<string>>()
 
-  async function start(stamp: string): Promise<void> {
-    if (stamp !== known) {
-      tables = await readStateTables(control, oracle.tables, oracle.ignore ?? [])
-      known = stamp
-    }
-    const keyed = tables.flatMap((table) =>
+  async function look(stamp: string): Promise<void> {
+    if (stamp === known) return
+    known = stamp
+    const all = await readStateTables(control, oracle.tables, oracle.ignore ?? [])
+    tables = all.filter(({ columns }) => columns.length > 0)
+    keyed = tables.flatMap((table) =>
       table.columns
         .filter((column) => column.key && column.refers === undefined)
-        .map((column) => ({ table, column })),
+        .map((column) => [table, column] as const),
     )
-    seeded = new Map()
-    if (keyed.length === 0) return
-    const parts = keyed.map(
-      ({ table, column }, index) =>
-        `SELECT ${index} AS place, (SELECT array_agg(${quote(column.name)}::text) ` +
-        `FROM ${table.quoted}) AS values`,
+    keysQuery = union(
+      keyed.map(
+        ([{ quoted }, { name }]) => `(SELECT array_agg(${quote(name)}::text) FROM ${quoted})`,
+      ),
     )
-    const { rows } = await control.client.query<{ place: number; values: string[] | null }>(
-      parts.join(' UNION ALL '),
+    rowsQuery = union(
+      tables.map(({ quoted, columns }) => {
+        const list = columns.map(({ name }) => `${quote(name)}::text`).join(', ')
+        return `(SELECT coalesce(jsonb_agg(ARRAY[${list}]), '[]') FROM ${quoted})`
+      }),
     )
-    for (const { place, values } of rows) {
-      const found = keyed[place]
-      if (found) seeded.set(`${found.table.name}.${found.column.name}`, new Set(values))
-    }
   }
 
-  async function read(span: Span): Promise<FinalState> {
-    const compared = tables.filter(({ columns }) => columns.length > 0)
-    const parts = compared.map(({ quoted, columns }, index) => {
-      const list = columns.map(({ name }) => `${quote(name)}::text`).join(', ')
-      return `SELECT ${index} AS place, (SELECT coalesce(jsonb_agg(ARRAY[${list}]), '[]') FROM ${quoted}) AS rows`
-    })
-    if (parts.length === 0) return { tables: [], text: '', drawn: new Set() }
-    const { rows } = await control.client.query<{ place: number; rows: Row[] }>(
-      parts.join(' UNION ALL '),
+  async function start(stamp: string): Promise<void> {
+    await look(stamp)
+    const found = await ask<readonly string[] | null>(keysQuery)
+    seeded = new Map(
+      keyed.map(([table, column], place) => [
+        `${table.name}.${column.name}`,
+        new Set(found[place] ?? []),
+      ]),
     )
-    const contents = compared.map(
-      (_, index) => rows.find(({ place }) => place === index)?.rows ?? [],
-    )
-    return canonical(compared, contents, seeded, span)
+  }
+
+  async function read(span: Span, stamp?: string): Promise<FinalState> {
+    if (stamp !== undefined) await look(stamp)
+    const found = await ask<readonly Row[]>(rowsQuery)
+    const contents = tables.map((_, place) => found[place] ?? [])
+    return canonical(tables, contents, seeded, span)
+  }
+
+  /** What each part of the union says, in the order of the parts. */
+  async function ask<Found>(query: QueryConfig | undefined): Promise<Found[]> {
+    if (!query) return []
+    const { rows } = await control.client.query<{ place: number; found: Found }>(query)
+    return rows.toSorted((one, other) => one.place - other.place).map(({ found }) => found)
   }
 
   return { start, read }
+}
+
+function union(parts: readonly string[]): QueryConfig | undefined {
+  if (parts.length === 0) return undefined
+  texts += 1
+  return {
+    name: `holdfast_race_state_${texts}`,
+    text: parts
+      .map((part, place) => `SELECT ${place} AS place, ${part} AS found`)
+      .join(' UNION ALL '),
+  }
 }
 
 function quote(name: string): string {

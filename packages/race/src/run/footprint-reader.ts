@@ -30,8 +30,8 @@ export interface Derived {
 
 /** Tells what a step touched: by looking at its locks, until a text has been seen often enough. */
 export interface FootprintReader {
-  /** Called before every run: tables may have been made anew. */
-  prepare(): Promise<void>
+  /** Called before every run: tables may have been made anew. Tells the catalogue's stamp. */
+  prepare(): Promise<string>
   derive(observed: Observed): Promise<Derived>
   /** A statement that is known to read only: nothing is gained by holding its commit back. */
   onlyReads(text: string): boolean
@@ -55,10 +55,11 @@ export async function createFootprintReader(control: Control): Promise<Footprint
   let catalogue: Catalogue = await readCatalogue(control)
   const sightings = new Map<string, Sighting>()
 
-  async function prepare(): Promise<void> {
-    if ((await readStamp(control)) === catalogue.stamp) return
+  async function prepare(): Promise<string> {
+    if ((await readStamp(control)) === catalogue.stamp) return catalogue.stamp
     catalogue = await readCatalogue(control)
     sightings.clear()
+    return catalogue.stamp
   }
 
   async function held(pid: number, waiting: boolean = false): Promise<Held> {
