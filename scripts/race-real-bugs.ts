@@ -42,7 +42,9 @@ async function study({ release, scene, known, prepare }: RealBug): Promise<void>
     // A failure that no serial order has is what these bugs are about, even if it leaves no trace.
     invariant: async ({ outcomes }) => {
       for (const outcome of Object.values(outcomes)) {
-        if (outcome.kind === 'threw') throw new Error(`it failed: ${outcome.message}`)
+        // Some put a stack trace into their messages.
+        if (outcome.kind === 'threw')
+          throw new Error(`failed: ${outcome.message.split('\n', 1)[0]}`)
       }
     },
   })

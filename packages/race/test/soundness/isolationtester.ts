@@ -94,7 +94,7 @@ async function runOnce(
 }
 
 /** Debian and PGDG put it into postgresql-client; the servers from npm do not have it. */
-export function isolationtesterBinary(): string {
+function isolationtesterBinary(): string {
   const place = '/usr/lib/postgresql/*/lib/pgxs/src/test/isolation/isolationtester'
   const found = process.env['ISOLATIONTESTER'] ?? globSync(place).toSorted().at(0)
   if (found === undefined || !existsSync(found)) {
