@@ -15,6 +15,7 @@ export type AnomalyName =
   | 'deadlock'
   | 'unhandled serialization failure'
   | 'unhandled duplicate'
+  | 'unhandled error'
   | 'lost after crash'
   | 'lost answer'
   | 'unknown'
@@ -90,26 +91,38 @@ const unhandled: Readonly<Record<string, AnomalyName>> = {
   '40001': 'unhandled serialization failure',
   '23505': 'unhandled duplicate',
   '23P01': 'unhandled duplicate',
+  // Schemas, tables, columns, types that were there already.
+  '42P06': 'unhandled duplicate',
+  '42P07': 'unhandled duplicate',
+  '42701': 'unhandled duplicate',
+  '42710': 'unhandled duplicate',
 }
 
-/** A flow that failed with an error which no serial order gives, and that is not a refusal of its own. */
+/** A flow that failed with an error of the server which no serial order gives. */
 function unhandledError({ run, moments }: History, { serial, kind }: Failure): Anomaly | undefined {
   if (kind === 'invariant') return undefined
   for (const [flow, outcome] of run.outcomes.entries()) {
     if (outcome.kind !== 'threw' || outcome.sqlstate === undefined) continue
-    const name = unhandled[outcome.sqlstate]
-    const { sqlstate } = outcome
     const alsoSerial = serial.some(({ run: { outcomes } }) => {
       const other = outcomes[flow]
-      return other?.kind === 'threw' && other.sqlstate === sqlstate
+      return other?.kind === 'threw' && other.sqlstate === outcome.sqlstate
     })
-    if (name === undefined || alsoSerial) continue
-    const hit = moments.findLast(
-      ({ step }) => step.flow === flow && step.answer.error?.sqlstate === sqlstate,
-    )
+    if (alsoSerial) continue
+    const hit = firstError(moments.filter(({ step }) => step.flow === flow))
+    const sqlstate = hit?.step.answer.error?.sqlstate ?? outcome.sqlstate
+    const name = unhandled[sqlstate] ?? 'unhandled error'
     return { name, ...(hit === undefined ? {} : { hit }) }
   }
   return undefined
+}
+
+/** The error that the others followed from: after it a transaction answers everything with 25P02. */
+function firstError(moments: readonly Moment[]): Moment | undefined {
+  const last = moments.findLast(({ step }) => step.answer.error !== undefined)
+  if (last?.step.answer.error?.sqlstate !== '25P02') return last
+  return moments.find(
+    ({ step, transaction }) => step.answer.error !== undefined && transaction === last.transaction,
+  )
 }
 
 /** A read that was overtaken by a commit, and a write that relied on it: the best of all such. */

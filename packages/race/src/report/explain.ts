@@ -35,6 +35,7 @@ const titles: Readonly<Record<AnomalyName, string>> = {
   deadlock: 'deadlock: locks taken in different orders',
   'unhandled serialization failure': 'unhandled serialization failure: nobody retries it',
   'unhandled duplicate': 'unhandled duplicate: the constraint caught it, the code did not',
+  'unhandled error': 'unhandled error: it happens in no serial order',
   'lost after crash': 'lost after crash: half of the work stays',
   'lost answer': 'lost answer: committed, and the caller does not know',
   unknown: 'a result that no serial order gives',

@@ -65,6 +65,11 @@ function fixesByName(anomaly: Anomaly, history: History): Fix[] {
     ]
   }
   if (name === 'unhandled duplicate') return duplicateFixes(hit)
+  if (name === 'unhandled error') {
+    return [
+      way('Expect the error and try again from the start, or take a lock before the first read.'),
+    ]
+  }
   if (name === 'lost after crash' || name === 'lost answer') return crashFixes(name)
   if (read === undefined) return []
   if (name === 'read skew') {
@@ -249,6 +254,14 @@ function deadlockFixes({ circle = [] }: Anomaly): Fix[] {
 
 function duplicateFixes(hit: Moment | undefined): Fix[] {
   const table = hit === undefined ? '…' : tableOf(hit)
+  if (hit?.step.answer.error?.sqlstate.startsWith('42') === true) {
+    return [
+      way(
+        'Let only one do it at a time: a lock before the look, held to the commit. IF NOT EXISTS looks first, too.',
+        `await hf.guard(lockKey('schema', 'migrate'), async (tx) => { … })`,
+      ),
+    ]
+  }
   return [
     way(
       'Insert without looking first, and read the row that is there if nothing was inserted.',

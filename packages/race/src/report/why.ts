@@ -10,10 +10,15 @@ export function whyOf(anomaly: Anomaly, history: History): string {
   if (name === 'deadlock') return deadlock(anomaly, history)
   if (name === 'lost after crash' || name === 'lost answer') return cutShort(anomaly, history)
   if (name === 'unhandled serialization failure' && hit !== undefined) {
-    return `PostgreSQL refused ${ref(hit)} because another flow changed the same data first (40001). The data is unharmed, but nothing ran ${possessive(hit.who)} transaction again, so it failed where it would have succeeded alone.`
+    return `PostgreSQL refused ${ref(hit)} because another flow changed the same data first, with 40001. The data is unharmed, but nothing ran ${possessive(hit.who)} transaction again, so it failed where it would have succeeded alone.`
+  }
+  if (name === 'unhandled error' && hit !== undefined) {
+    const { sqlstate, message } = hit.step.answer.error ?? { sqlstate: '', message: '' }
+    return `${ref(hit)} failed with ${sqlstate}: ${message}. No order of the flows one after the other gives that error, and it ended the flow.`
   }
   if (name === 'unhandled duplicate' && hit !== undefined) {
-    return `${ref(hit)} met a row that another flow had inserted after ${hit.who} looked. The constraint kept the data right, but its error (${hit.step.answer.error?.sqlstate ?? '23505'}) ended the flow, which no order of the flows one after the other does.`
+    const what = hit.step.answer.error?.sqlstate.startsWith('42') === true ? 'something' : 'a row'
+    return `${ref(hit)} met ${what} that another flow had made after ${hit.who} looked. The constraint kept the data right, but its error ${hit.step.answer.error?.sqlstate ?? '23505'} ended the flow, which no order of the flows one after the other does.`
   }
   if (read === undefined || commit === undefined) {
     return 'The result differs from that of every serial order, but no known pattern was recognised in the steps. Compare the final states below, and step through the timeline.'

@@ -127,6 +127,14 @@ const register =
       await query(`INSERT INTO ${table} (email) VALUES ($1)`, ['a@example.org'])
   }
 
+/** Swallows the duplicate and goes on in the failed transaction. */
+const findOrCreate = async (query: Query): Promise<void> => {
+  const { rows } = await query('SELECT id FROM slots WHERE email = $1', ['a@example.org'])
+  if (rows.length > 0) return
+  await query('INSERT INTO slots (email) VALUES ($1)', ['a@example.org']).catch(() => undefined)
+  await query('SELECT id FROM slots WHERE email = $1', ['a@example.org'])
+}
+
 const migrate = async (query: Query): Promise<unknown> => {
   const { rowCount } = await query(
     'INSERT INTO only_once (id) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM only_once WHERE id = $1)',
@@ -204,6 +212,12 @@ describe('names of races that happened', () => {
     ],
     ['lost update', loose(take('none')), loose(take('none')), 'FOR UPDATE'],
     ['lost update', transaction(take('late')), transaction(take('late')), 'Move the lock'],
+    [
+      'unhandled duplicate',
+      transaction(findOrCreate),
+      transaction(findOrCreate),
+      'INSERT INTO slots … ON CONFLICT DO NOTHING',
+    ],
     ['stale check', transaction(takeOne), transaction(takeOne), "WHERE sku = 'A-1' AND qty < $1"],
     ['double claim', loose(claim('a')), loose(claim('b')), 'FOR UPDATE SKIP LOCKED'],
     [

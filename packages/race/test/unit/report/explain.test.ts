@@ -64,7 +64,7 @@ describe('names what happened, why, and what helps', () => {
     [
       made.duplicate,
       'unhandled duplicate',
-      'error (23505) ended the flow',
+      'error 23505 ended the flow',
       'INSERT INTO accounts … ON CONFLICT',
     ],
     [made.notRetried, 'unhandled serialization failure', 'nothing ran', 'hf.transaction'],
