@@ -1,8 +1,7 @@
 import type { GatedConnection } from '../gate/gated-connection.ts'
 import type { Settlement, Unit } from '../gate/unit.ts'
-import { joinFootprints } from './footprint-reader.ts'
-import type { Lane } from './lane.ts'
-import { laneOf, nameOf, type Play, seen, userOf } from './play.ts'
+import { loseSession } from './lose-session.ts'
+import { laneOf, type Play, seen, userOf } from './play.ts'
 import type { RunEvents } from './shared-connections.ts'
 import { shapeOf } from './statement-shape.ts'
 
@@ -37,7 +36,10 @@ export function attend(play: Play): RunEvents {
 
   function closed(flow: number, connection: GatedConnection): void {
     const lane = userOf(play, connection)
-    if (lane) lose(play, lane)
+    // What it answered before it ended is recorded first.
+    const answered = play.returns.some((back) => back.lane === lane)
+    if (lane && answered) lane.status = 'closed'
+    else if (lane) loseSession(play, lane)
     play.stale = true
     seen(play, lane?.flow ?? flow)
   }
@@ -49,28 +51,6 @@ export function attend(play: Play): RunEvents {
   }
 
   return { opened, parked, settled, closed }
-}
-
-/** A session ended: what it held is free, and that belongs to the last thing that its flow did. */
-function lose(play: Play, lane: Lane): void {
-  const { status } = lane
-  lane.status = 'closed'
-  if (play.performers[lane.flow]?.outcome?.kind === 'crashed') return
-  const last = play.steps.findLast((step) => step.flow === lane.flow)
-  if (last) last.footprint = joinFootprints(last.footprint, lane.record.ends('rollback'))
-  lane.record.clear()
-  if ((status !== 'running' && status !== 'blocked') || !lane.draft) return
-  const message = 'the connection was lost'
-  lane.draft.answer = { rowCount: 0, error: { sqlstate: '08006', message } }
-  // A client that gave up on its statement knows what it did.
-  if (lane.connection?.left) return
-  play.trouble ??= {
-    kind: 'connection-lost',
-    flow: lane.flow,
-    message:
-      `The server ended a session of ${nameOf(play, lane.flow)} while it ran a statement. ` +
-      'Look into the log of the server.',
-  }
 }
 
 /** What clients ask to get to know the server; it is the same at any time, and asked only once. */

@@ -17,6 +17,8 @@ import type { TransactionRecord } from './transaction-record.ts'
 export interface Observed {
   readonly settlement: Settlement
   readonly pid: number
+  /** The session is still there, and its locks are to be seen. */
+  readonly open: boolean
   readonly record: TransactionRecord
   /** What it waited for before it went on, if it did. */
   readonly waitedFor: Held | undefined
@@ -125,7 +127,7 @@ export async function createFootprintReader(control: Control): Promise<Footprint
   async function statement(observed: Observed, shape: StatementShape): Promise<Derived> {
     const { settlement, record, pid } = observed
     const [text = ''] = settlement.unit.statements
-    const visible = settlement.held || settlement.after === 'T'
+    const visible = observed.open && (settlement.held || settlement.after === 'T')
     if (settlement.before === 'I') record.clear()
     const known = sightings.get(text)
     if (known && known.times >= enough) {

@@ -2,6 +2,7 @@ import type { Choice, Step } from '../core/model.ts'
 import { crash } from './crash.ts'
 import { joinFootprints } from './footprint-reader.ts'
 import type { DraftStep, Lane, Return } from './lane.ts'
+import { loseSession } from './lose-session.ts'
 import { note, type Play } from './play.ts'
 
 /** Opens the record of a step that was chosen; it is completed when its statement comes back. */
@@ -49,6 +50,7 @@ export async function recordStep(play: Play, { lane, settlement }: Return): Prom
   const { footprint, idle } = await play.setting.reader.derive({
     settlement,
     pid: connection.pid,
+    open: connection.phase !== 'closing' && connection.phase !== 'closed',
     record: lane.record,
     waitedFor: lane.waitedFor,
   })
@@ -69,6 +71,7 @@ export async function recordStep(play: Play, { lane, settlement }: Return): Prom
 
 async function finish(play: Play, lane: Lane): Promise<void> {
   lane.draft = undefined
+  if (lane.connection?.phase === 'closed') loseSession(play, lane)
   if (lane.choice?.action === 'lose-answer') await crash(play, lane.flow)
 }
 
