@@ -91,23 +91,40 @@ function wokenLater(step: Step): boolean {
 }
 
 /**
+ * The footprints, with one doubt: the end of a transaction that locked or wrote something, and says
+ * nothing about it, may have met anybody.
+ */
+function footprintsOf(run: Run): Footprint[] {
+  const holding = new Set<string>()
+  return run.steps.map(({ flow, lane, before, after, footprint }) => {
+    const key = `${flow}.${lane}`
+    const silent = before === 'T' && after === 'I' && footprint.ends === undefined
+    if (silent && holding.delete(key)) return { ...footprint, opaque: true }
+    if (footprint.ends !== undefined || after === 'I') holding.delete(key)
+    else if (footprint.touches.some(({ mode }) => mode !== 'read')) holding.add(key)
+    return footprint
+  })
+}
+
+/**
  * What each step did at its place. A statement that waited does its work when it is woken, as part of
  * the step that woke it. The end of a deadlock's victim is part of the step that closed the circle,
  * since nothing can be chosen in between.
  */
 function effectsOf(run: Run): Footprint[][] {
   const effects: Footprint[][] = run.steps.map(() => [])
+  const footprints = footprintsOf(run)
   const at = (index: number): number => {
     let place = index
     while (place > 0 && run.steps[place]?.choice.action === 'victim') place--
     return place
   }
   for (const step of run.steps) {
-    const of = step.index
+    const footprint = footprints[step.index] as Footprint
     if (wokenLater(step)) {
-      effects[of]?.push(issued(step.footprint))
-      effects[at(step.resumedAfter as number)]?.push(step.footprint)
-    } else effects[at(of)]?.push(step.footprint)
+      effects[step.index]?.push(issued(footprint))
+      effects[at(step.resumedAfter as number)]?.push(footprint)
+    } else effects[at(step.index)]?.push(footprint)
   }
   return effects
 }

@@ -153,3 +153,29 @@ describe('a search that was cut short', () => {
     expect([...classes(beyond)].filter((one) => !classes(found).has(one))).not.toEqual([])
   })
 })
+
+test('an end that says nothing about what it ends is taken for anything', async () => {
+  const flow = flowOf({
+    isolation: 'read committed',
+    lines: [
+      { statement: { op: 'sum', table: 't' } },
+      { statement: { op: 'append', table: 't', value: 1 } },
+    ],
+    end: 'commit',
+  })
+  const inner = modelRunner({ a: flow, b: flow }, { rows })
+  const silent: Runner = {
+    flows: inner.flows,
+    run: async (decide) => {
+      const run = await inner.run(decide)
+      const steps = run.steps.map((step) => {
+        const { ends: _, ...footprint } = step.footprint
+        return { ...step, footprint }
+      })
+      return { ...run, steps }
+    },
+  }
+  const every = (await everyInterleaving(inner, 100)) ?? []
+  const { digests } = await exhaust(silent)
+  expect([...digests].sort()).toEqual(digestsOf(every))
+})
