@@ -65,12 +65,24 @@ describe('demo', () => {
   })
 
   test('takes the database from the environment, and colours on demand', async () => {
-    const { code, out } = await command(['demo', '--out', join(folder, 'second.html')], {
+    const { code, out } = await command(['demo', '--open', '--out', join(folder, 'second.html')], {
       DATABASE_URL: url,
       FORCE_COLOR: '1',
+      // Where nothing can be opened, the address is enough.
+      PATH: folder,
     })
     expect(code).toBe(0)
     expect(out).toContain('\u001b[31m')
+    expect(out).toContain('No program was found that opens it.')
+  })
+
+  test('leaves nothing behind when it is interrupted', async () => {
+    const child = spawn(process.execPath, [main, 'demo', '--url', url])
+    await once(child.stdout, 'data')
+    child.kill('SIGINT')
+    const [code] = (await once(child, 'close')) as [number | null]
+    expect(code).toBe(130)
+    expect(await schemasLeft()).toBe(0)
   })
 
   test('says why it cannot, without the password', async () => {
