@@ -140,10 +140,10 @@ export function createLeader<Tx>(
       let seat: Seat | undefined
       try {
         while (signal?.aborted !== true) {
-          let lease: HeldLease | undefined
+          let outcome: HeldLease | number = 0
           try {
             seat ??= await takeSeat()
-            lease = await seat.attempt()
+            outcome = await seat.attempt()
           } catch (error) {
             // What no retry helps against; an outage is none of it.
             if (isHoldfastError(error) && !error.retryable) throw error
@@ -151,13 +151,15 @@ export function createLeader<Tx>(
             await seat?.leave()
             seat = undefined
           }
-          if (lease !== undefined && seat !== undefined) {
-            const ended = await lead(lease, seat, body, signal)
+          if (typeof outcome !== 'number' && seat !== undefined) {
+            const ended = await lead(outcome, seat, body, signal)
             await seat.leave()
             seat = undefined
             if (ended) return
           }
-          await untilNextTry(retryMs, signal)
+          // Not before the lease can be free, and as soon as it is.
+          const freeInMs = typeof outcome === 'number' && outcome > 0 ? outcome : retryMs
+          await untilNextTry(Math.min(retryMs, freeInMs), signal)
         }
       } finally {
         await seat?.leave()

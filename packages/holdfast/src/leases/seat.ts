@@ -9,8 +9,8 @@ import { type RunCall, runOn } from './run-call.ts'
 
 /** Where a candidate stands: it tries for the lease, and whoever has it may be told to leave. */
 export interface Seat {
-  /** The lease, or nothing if somebody else leads. */
-  attempt(): Promise<HeldLease | undefined>
+  /** The lease, or for how many milliseconds it is somebody else's for certain. */
+  attempt(): Promise<HeldLease | number>
   /** Gives up whatever the seat holds besides the lease. Calling it again is harmless. */
   leave(): Promise<void>
 }
@@ -18,10 +18,7 @@ export interface Seat {
 /** A candidate that needs no connection of its own. */
 export function leaseSeat(wanted: WantedLease, run: RunCall): Seat {
   return {
-    async attempt() {
-      const outcome = await tryLease(wanted, run)
-      return typeof outcome === 'number' ? undefined : outcome
-    },
+    attempt: () => tryLease(wanted, run),
     leave: () => Promise.resolve(),
   }
 }
@@ -57,9 +54,11 @@ export async function sessionSeat(
   return {
     async attempt() {
       session.lost.throwIfAborted()
-      lease = await seat.attempt()
+      const outcome = await seat.attempt()
+      if (typeof outcome === 'number') return outcome
+      lease = outcome
       // Lost between the answer and this line.
-      if (session.lost.aborted) lease?.lose('connection')
+      if (session.lost.aborted) lease.lose('connection')
       return lease
     },
     leave: () => session.end(),

@@ -1,0 +1,124 @@
+import { waitUntil } from '@holdfast/testkit'
+import type { PoolClient } from 'pg'
+import { type Holdfast, isHoldfastError } from '../../packages/holdfast/src/index.ts'
+import type { Lease } from '../../packages/holdfast/src/leases/index.ts'
+import type { Random } from '../harness/random.ts'
+
+/** How the protected write is fenced: as it should be, not at all, or by a look without a lock. */
+export type Fence = 'guard' | 'none' | 'look'
+
+/** The holder's transaction; whoever takes over comes before one of its steps, or before COMMIT. */
+const transactions = [
+  ['check', 'write'],
+  ['write', 'check'],
+] as const
+
+const ttlMs = 100
+
+interface Round {
+  /** Two applications: neither is inside the other's transaction. */
+  readonly holder: Holdfast<PoolClient>
+  readonly other: Holdfast<PoolClient>
+  readonly name: string
+  readonly random: Random
+  readonly fence: Fence
+}
+
+/**
+ * One round in a chosen order: a lease expires while its holder is about to write, in the middle of
+ * it or about to commit, and somebody else wants to take over and write. It ends with a write of the
+ * old holder's that has to be refused. Gives what went wrong.
+ */
+export async function playOrder(round: Round): Promise<string | undefined> {
+  const { holder, name, random } = round
+  const steps = transactions[random.integer(0, 1)] ?? transactions[0]
+  const place = random.integer(0, steps.length)
+  const inTime = steps.indexOf('check') >= place
+  const lease = await holder.leases.acquire(name, { ttl: ttlMs, renew: false })
+  const successor = new Successor(round)
+  const where = `${name}, ${steps.join(' and ')}, taken over before step ${place + 1}`
+
+  const outcome = await attempt(holder, async (tx) => {
+    for (const [at, step] of [...steps, 'commit'].entries()) {
+      if (at === place) await (inTime ? successor.takes() : successor.isKeptOut())
+      if (step === 'check') await check(tx, lease, round.fence)
+      if (step === 'write') await write(tx, lease)
+    }
+  })
+  if (successor.cameIn && !inTime) return `${where}: past the check, and not kept out`
+  if (outcome !== (inTime ? 'refused' : 'done')) return `${where}: ${outcome}`
+  if (inTime) return undefined
+  // Who was past the check came first. Now it is somebody else's turn, and the next write is stale.
+  await successor.takes()
+  const late = await attempt(holder, async (tx) => {
+    await check(tx, lease, round.fence)
+    await write(tx, lease)
+  })
+  return late === 'refused' ? undefined : `${where}: a later write was ${late}`
+}
+
+/** Takes the lease over as soon as it has expired by the server's clock, and writes at once. */
+class Successor {
+  readonly #round: Round
+  cameIn = false
+
+  constructor(round: Round) {
+    this.#round = round
+  }
+
+  async takes(): Promise<void> {
+    const free = async (): Promise<true | undefined> => ((await this.#comesIn()) ? true : undefined)
+    await waitUntil('the lease is free', free, { everyMs: 10 })
+  }
+
+  async isKeptOut(): Promise<void> {
+    const { other, name } = this.#round
+    await waitUntil('the lease has expired', async () => {
+      return (await other.leases.read(name))?.state === 'free' || undefined
+    })
+    this.cameIn = await this.#comesIn()
+  }
+
+  async #comesIn(): Promise<boolean> {
+    const { other, name } = this.#round
+    const lease = await other.leases.tryAcquire(name, { ttl: '1 min', renew: false })
+    if (lease === undefined) return false
+    await other.transaction(async (tx) => {
+      await lease.guard(tx)
+      await write(tx, lease)
+    })
+    return true
+  }
+}
+
+class StaleLook extends Error {}
+
+async function attempt(
+  hf: Holdfast<PoolClient>,
+  body: (tx: PoolClient) => Promise<void>,
+): Promise<'done' | 'refused'> {
+  try {
+    await hf.transaction(body)
+    return 'done'
+  } catch (error) {
+    if (isHoldfastError(error, 'LEASE_LOST') || error instanceof StaleLook) return 'refused'
+    throw error
+  }
+}
+
+async function check(tx: PoolClient, lease: Lease<PoolClient>, fence: Fence): Promise<void> {
+  if (fence === 'guard') await lease.guard(tx)
+  if (fence !== 'look') return
+  const { rows } = await tx.query<{ token: string }>(
+    'SELECT token FROM holdfast.lease WHERE name = $1',
+    [lease.name],
+  )
+  if (rows[0]?.token !== String(lease.token)) throw new StaleLook('the token is not ours')
+}
+
+async function write(tx: PoolClient, lease: Lease<PoolClient>): Promise<void> {
+  await tx.query('INSERT INTO written (lease, token) VALUES ($1, $2)', [
+    lease.name,
+    String(lease.token),
+  ])
+}
