@@ -145,7 +145,7 @@ export class LeaseClaims<Tx, R> {
     const keys = found.map((row) => String(row['#key']))
     if (keys.length === 0) return 'none'
     this.#lastTurn = keys.at(-1)
-    return { column, limit: most, keysJson: sharesJson(column, keys, limit) }
+    return turnsOf(column, keys, limit, most)
   }
 
   /** Rejects if some are lost: what the transaction did for them must not be committed. */
@@ -247,11 +247,15 @@ export class LeaseClaims<Tx, R> {
 }
 
 /** Rows for each key, one more for the first ones where it does not divide. */
-export function sharesJson(column: string, keys: readonly string[], limit: number): string {
-  const [each, over] = [Math.floor(limit / keys.length), limit % keys.length]
-  return JSON.stringify(
-    keys.map((key, at) => ({ [column]: key, '#share': each + (at < over ? 1 : 0) })),
-  )
+export function turnsOf(
+  column: string,
+  keys: readonly string[],
+  rows: number,
+  limit: number | undefined,
+): Turns {
+  const [each, over] = [Math.floor(rows / keys.length), rows % keys.length]
+  const shares = keys.map((key, at) => ({ [column]: key, '#share': each + (at < over ? 1 : 0) }))
+  return { column, limit, keysJson: JSON.stringify(shares), count: keys.length }
 }
 
 function outcomeOf<R>(

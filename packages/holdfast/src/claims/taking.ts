@@ -4,7 +4,7 @@ import { claimedRows, seesLatest, takeRows, type Turns } from '../engines/postgr
 import { finishAnswers, finishTaken, type TakeLayout } from '../engines/postgres/claims-finish.ts'
 import { nextTurns } from '../engines/postgres/claims-turns.ts'
 import { positive } from './layout.ts'
-import { sharesJson } from './lease-claims.ts'
+import { turnsOf } from './lease-claims.ts'
 import { joinedTo } from './sending.ts'
 
 /** A row that the caller's transaction has locked, and nobody else can take. */
@@ -55,8 +55,7 @@ export function createTransactionClaims<Tx, R>(
         const keys = found.map((row) => String(row['#key']))
         if (keys.length === 0) return []
         lastTurn = keys.at(-1)
-        const keysJson = sharesJson(turnColumn, keys, limit)
-        turns = { column: turnColumn, limit: undefined, keysJson }
+        turns = turnsOf(turnColumn, keys, limit, undefined)
       }
       const rows = await transaction.query(takeRows(layout, { limit, joined: true, turns }))
       if (!seesLatest(rows)) throw holdfastError('CLAIM_STALE_SNAPSHOT')

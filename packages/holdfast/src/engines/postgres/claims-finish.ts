@@ -112,7 +112,7 @@ export const finishAnswers = {
   lost: 'l',
 } as const
 
-function given(layout: Waiting): string {
+function given(layout: Waiting, count: number): string {
   const typed = layout.key.map((column) => `("#g"."#typed").${quoteIdentifier(column)}`)
   return `"#given" AS MATERIALIZED (
   SELECT "#g"."#at", ${typed.join(', ')}, "#g"."#value" ->> '#token' AS "#token",
@@ -120,7 +120,7 @@ function given(layout: Waiting): string {
   FROM (
     SELECT "#element"."#at", "#element"."#value", ${typedRecord(tableText(layout.table), '"#element"."#value"')} AS "#typed"
     FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
-    OFFSET 0
+    LIMIT ${count}
   ) AS "#g"
 )`
 }
@@ -151,7 +151,7 @@ export function finishRows(
       : `UPDATE ${table} AS "#row" SET ${changes(layout, verb, '$2::text::int8').join(', ')}
   FROM "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
   return {
-    text: `WITH ${given(layout)}, "#held" AS MATERIALIZED (
+    text: `WITH ${given(layout, items.length)}, "#held" AS MATERIALIZED (
   SELECT "#given"."#at", "#given"."#delay", "#given"."#error", ${keys}
   FROM "#given" JOIN ${table} AS "#row" ON ${onKey}
   WHERE ${fits} AND ${equals(columnOf(layout.status), layout.claimed)}
@@ -206,7 +206,7 @@ export function finishTaken(layout: TakeLayout, keys: readonly (readonly string[
           ...set(layout.finishedAt, 'pg_catalog.clock_timestamp()'),
         ].join(', ')} FROM "#given" WHERE ${onGiven} AND ${pending}`
   return {
-    text: `WITH ${given(layout)}, "#changed" AS (
+    text: `WITH ${given(layout, keys.length)}, "#changed" AS (
   ${change} RETURNING "#given"."#at"
 )
 SELECT pg_catalog.string_agg(CASE WHEN "#changed"."#at" IS NULL THEN '${finishAnswers.lost}' ELSE '${finishAnswers.kept}' END, '' ORDER BY "#given"."#at") AS answer

@@ -5,7 +5,8 @@ import { type Columns, columnList, sameKey, typedRecord } from './rows.ts'
 /**
  * Statements that claim rows of a table of the caller's. Names of our own start with `#`, so that
  * they hide none of the caller's. Status values and the fixed conditions are literals and not
- * parameters: only then does the planner see that a partial index has them in its predicate.
+ * parameters: only then does the planner see that a partial index has them in its predicate. LIMITs
+ * say how many rows there are where it could only guess, and a wrong guess reads the whole table.
  */
 
 /** A value as SQL text, without a type: it becomes what it is compared with. */
@@ -51,6 +52,8 @@ export interface Turns {
   readonly limit: number | undefined
   /** A JSON array of `{ [column]: key, "#share": rows }`. */
   readonly keysJson: string
+  /** How many keys these are. */
+  readonly count: number
 }
 
 /** What is asked for by one claim. */
@@ -124,7 +127,8 @@ function picked(waiting: Waiting, request: ClaimRequest, wanted: string): string
     const more = ` AND ${columnOf(turns.column)} = "#turn".${turn}`
     return `
   SELECT "#mine".* FROM "#turn" CROSS JOIN LATERAL (${pick(more, orderOf(waiting), shareOf(waiting, turns))}
-  ) AS "#mine"`
+  ) AS "#mine"
+  LIMIT ${request.limit}`
   }
   const { priority } = waiting
   if (priority === undefined) return pick('', orderOf(waiting), '$1::text::int8')
@@ -165,7 +169,7 @@ function before(waiting: Waiting, { turns }: ClaimRequest): string {
            ("#element"."#value" ->> '#share')::int8 AS "#share"
     FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
     ORDER BY "#element"."#at"
-    OFFSET 0
+    LIMIT ${turns.count}
   ) AS "#given"
 ), `
   }

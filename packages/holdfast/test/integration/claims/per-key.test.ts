@@ -2,7 +2,7 @@
 import { barrier } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { leaseSettings } from '../../../src/claims/layout.ts'
-import { sharesJson } from '../../../src/claims/lease-claims.ts'
+import { turnsOf } from '../../../src/claims/lease-claims.ts'
 import type { ClaimsOptions } from '../../../src/claims/index.ts'
 import { claimRows } from '../../../src/engines/postgres/claims.ts'
 import { claimsFixture, optionsFor, type Task } from '../../support/claims-fixture.ts'
@@ -145,7 +145,7 @@ describe('limits', () => {
   test('control: counting and claiming without the lock goes above it', async () => {
     const { options, name } = await tenants({ a: 10 }, 1)
     const { layout } = leaseSettings(options, undefined)
-    const turns = { column: 'tenant', limit: 1, keysJson: sharesJson('tenant', ['a'], 1) }
+    const turns = turnsOf('tenant', ['a'], 1, 1)
     const claiming = claimRows(
       layout,
       { limit: 1, joined: false, turns },

@@ -4,7 +4,9 @@ import { barrier, waitUntilBlocked } from '@holdfast/testkit'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { leaseSettings } from '../../../src/claims/layout.ts'
+import { turnsOf } from '../../../src/claims/lease-claims.ts'
 import { claimRows } from '../../../src/engines/postgres/claims.ts'
+import { finishRows, recoverRows } from '../../../src/engines/postgres/claims-finish.ts'
 import { claimsFixture, expire, ids, optionsFor } from '../../support/claims-fixture.ts'
 import { callerTransaction, pidOf } from '../../support/pg-fixture.ts'
 
@@ -116,6 +118,44 @@ describe('at REPEATABLE READ', () => {
   })
 })
 
+/** Blocks that a claim touches. */
+async function blocks(text: string, values: readonly unknown[]): Promise<number> {
+  const client = await fixture.observer.connect()
+  try {
+    await client.query('BEGIN')
+    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+      `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
+      [...values],
+    )
+    const plan = rows[0]?.['QUERY PLAN'][0].Plan ?? {}
+    return (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
+  } finally {
+    await client.query('ROLLBACK')
+    client.release()
+  }
+}
+
+test('a few rows of a large table are found without reading it', async () => {
+  const { name } = await fixture.table(30_000)
+  await fixture.observer.query(`
+    CREATE INDEX ON ${name} (tenant, due, id) WHERE state = 'new';
+    CREATE INDEX ON ${name} (tenant) WHERE state = 'busy';
+    ANALYZE ${name}`)
+  const { layout } = leaseSettings(optionsFor(name), undefined)
+  const lease = { token: randomUUID(), ms: 1_000, holder: 'me' }
+  const turns = turnsOf('tenant', ['a'], 3, 9)
+  const items = [{ key: ['7'], token: lease.token }]
+  const statements = [
+    claimRows(layout, { limit: 3, joined: false, turns: undefined }, lease),
+    claimRows(layout, { limit: 3, joined: false, turns }, lease),
+    ...(['complete', 'fail', 'release', 'heartbeat'] as const).map((verb) =>
+      finishRows(layout, verb, items, 1_000),
+    ),
+    recoverRows(layout, 100),
+  ]
+  for (const { text, values } of statements) expect(await blocks(text, values)).toBeLessThan(80)
+})
+
 describe('rows that are not due yet', () => {
   test('are not claimed, whatever the clock of this process says', async () => {
     const { name, claims } = await fixture.table(3)
@@ -128,23 +168,6 @@ describe('rows that are not due yet', () => {
       Date.now = now
     }
   })
-
-  /** Blocks that a claim touches. */
-  async function blocks(text: string, values: readonly unknown[]): Promise<number> {
-    const client = await fixture.observer.connect()
-    try {
-      await client.query('BEGIN')
-      const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
-        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
-        [...values],
-      )
-      const plan = rows[0]?.['QUERY PLAN'][0].Plan ?? {}
-      return (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
-    } finally {
-      await client.query('ROLLBACK')
-      client.release()
-    }
-  }
 
   test('are not walked over, not even those of a better priority', async () => {
     const { name, claims } = await fixture.table(0)

@@ -1,0 +1,61 @@
+import { startPostgres } from '@holdfast/testkit'
+import type { StressScenario } from '../harness/stress-scenario.ts'
+import { attackClaims } from './claims-attack.ts'
+import { leaseMs, sweepMs } from './claims-table.ts'
+import { attackLimit } from './limit-attack.ts'
+
+const allTasks = 200_000
+const allLimitSeconds = 60
+/** Tasks per second that a slow machine gets done, with what is killed and paused. */
+const tasksPerSecond = 600
+
+export const claims: StressScenario = {
+  about: 'workers that are killed, and paused past their lease; a limit for each key',
+  async run({ seconds, seed, progress }) {
+    progress('starting PostgreSQL')
+    await using server = await startPostgres({
+      settings: {
+        // A paused process must not keep its rows locked for as long as it sleeps.
+        idle_in_transaction_session_timeout: `${leaseMs}`,
+        max_connections: '150',
+      },
+    })
+    const tasks = seconds === undefined ? allTasks : Math.ceil(seconds * 0.4 * tasksPerSecond)
+    const fenced = await attackClaims({
+      url: await server.createDatabase('claims'),
+      seed,
+      tasks,
+      mode: 'fenced',
+      progress,
+    })
+    progress('claims: control')
+    const unfenced = await attackClaims({
+      url: await server.createDatabase('unfenced'),
+      seed,
+      tasks: Math.min(tasks, 20_000),
+      mode: 'unfenced',
+      untilDuplicate: true,
+      progress,
+    })
+    const limit = await attackLimit({
+      url: await server.createDatabase('limit'),
+      seconds: seconds === undefined ? allLimitSeconds : Math.max(4, seconds * 0.3),
+      progress,
+    })
+    return {
+      operations: tasks + limit.operations,
+      violations: [...fenced.violations, ...limit.violations],
+      controls: {
+        unfenced: unfenced.duplicates > 0 ? 'caught' : 'missed',
+        count_then_claim: limit.caught ? 'caught' : 'missed',
+      },
+      notes: [
+        `claims: ${tasks} tasks in ${fenced.seconds.toFixed(1)} s, 8 processes, lease ${leaseMs} ms, a sweep every ${sweepMs} ms`,
+        `claims: ${fenced.kills} killed, ${fenced.pauses} paused past the lease, ${fenced.recovered} claims recovered`,
+        `claims: at most ${Math.round(fenced.overdueMs)} ms after its lease until a row was swept; at most ${fenced.displaced} places from its own`,
+        `claims, unfenced: ${unfenced.duplicates} effects twice after ${unfenced.pauses} pauses`,
+        ...limit.notes,
+      ],
+    }
+  },
+}
