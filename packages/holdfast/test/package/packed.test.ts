@@ -119,6 +119,7 @@ describe('the packed package', () => {
     ['once', ['core', 'engines', 'tx']],
     ['schedule', ['core', 'engines', 'tx']],
     ['ledger', ['core', 'engines', 'tx']],
+    ['leases', ['core', 'engines', 'tx']],
     ['quota', ['core', 'engines', 'ledger']],
     ['credits', ['core', 'engines', 'ledger']],
     ['stock', ['core', 'engines', 'ledger']],
