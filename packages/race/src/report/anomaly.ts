@@ -46,8 +46,10 @@ export function recogniseAnomaly(history: History, failure: Failure): Anomaly {
   return (
     cutShort(history, failure) ??
     deadlock(history, failure) ??
-    unhandledError(history, failure) ??
-    staleness(history) ?? { name: 'unknown' }
+    // A rule of the user's is about data first; without one, an error is what was found.
+    (failure.kind === 'invariant'
+      ? (staleness(history) ?? unhandledError(history, failure))
+      : (unhandledError(history, failure) ?? staleness(history))) ?? { name: 'unknown' }
   )
 }
 
@@ -99,21 +101,43 @@ const unhandled: Readonly<Record<string, AnomalyName>> = {
 }
 
 /** A flow that failed with an error of the server which no serial order gives. */
-function unhandledError({ run, moments }: History, { serial, kind }: Failure): Anomaly | undefined {
-  if (kind === 'invariant') return undefined
+function unhandledError({ run, moments }: History, { serial }: Failure): Anomaly | undefined {
   for (const [flow, outcome] of run.outcomes.entries()) {
-    if (outcome.kind !== 'threw' || outcome.sqlstate === undefined) continue
-    const alsoSerial = serial.some(({ run: { outcomes } }) => {
-      const other = outcomes[flow]
-      return other?.kind === 'threw' && other.sqlstate === outcome.sqlstate
-    })
-    if (alsoSerial) continue
     const hit = firstError(moments.filter(({ step }) => step.flow === flow))
-    const sqlstate = hit?.step.answer.error?.sqlstate ?? outcome.sqlstate
-    const name = unhandled[sqlstate] ?? 'unhandled error'
-    return { name, ...(hit === undefined ? {} : { hit }) }
+    // Some wrap the server's error in one of their own; the step has it in any case.
+    const sqlstate = hit?.step.answer.error?.sqlstate
+    if (outcome.kind !== 'threw' || hit === undefined || sqlstate === undefined) continue
+    const alsoSerial = serial.some(({ run: { steps } }) =>
+      steps.some((step) => step.flow === flow && step.answer.error?.sqlstate === sqlstate),
+    )
+    if (alsoSerial) continue
+    return { name: unhandled[sqlstate] ?? 'unhandled error', hit, ...overtaken(moments, hit) }
   }
   return undefined
+}
+
+/** The flow's last look before the error, and the first commit of another flow after that. */
+function overtaken(
+  moments: readonly Moment[],
+  hit: Moment,
+): { readonly read?: Moment; readonly commit?: Moment } {
+  const { flow, index } = hit.step
+  const looks = moments.filter(
+    ({ kind, step }) => kind === 'read' && step.flow === flow && step.index < index,
+  )
+  const until = hit.step.resumedAfter ?? index
+  for (const read of looks.toReversed()) {
+    const commit = moments.find(
+      ({ step }) =>
+        step.flow !== flow &&
+        step.index > read.step.index &&
+        step.index <= until &&
+        step.footprint.ends?.how === 'commit' &&
+        (step.footprint.opaque || step.footprint.ends.writes.length > 0),
+    )
+    if (commit !== undefined) return { read, commit }
+  }
+  return {}
 }
 
 /** The error that the others followed from: after it a transaction answers everything with 25P02. */
@@ -172,7 +196,9 @@ function rankOf({ read, commit, write, object, circle }: Candidate): number {
     (write === undefined ? 0 : 400) +
     (write !== undefined && write.step.index > commit.step.index ? 200 : 0) +
     (same ? 100 : 0) +
-    (read.kind === 'read' ? 50 : 0) -
+    (read.kind === 'read' ? 50 : 0) +
+    // It looks for itself, so that is what it relied on.
+    (read === write && read.statement.verb === 'INSERT' ? 80 : 0) -
     Math.min(before, 40)
   )
 }

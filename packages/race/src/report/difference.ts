@@ -1,4 +1,5 @@
 import type { Failure, FlowOutcome, Run } from '../core/model.ts'
+import { cut } from './shorten.ts'
 import { times } from './words.ts'
 
 type Row = readonly (string | null)[]
@@ -73,9 +74,12 @@ function compared(failure: Failure): Failure {
   }
 }
 
+/** Of a message; what is longer is a stack or a dump. */
+const longest = 400
+
 /** What is wrong, in one line: the rule that was broken, or what no serial order leaves. */
 export function faultOf(failure: Failure, difference: Difference): string {
-  if (failure.kind !== 'not-serial') return failure.message
+  if (failure.kind !== 'not-serial') return cut(failure.message, longest)
   const { tables, outcomes } = difference
   const [counted] = tables.filter(({ found, serial }) => !serial.includes(found))
   if (counted !== undefined) {
@@ -86,7 +90,7 @@ export function faultOf(failure: Failure, difference: Difference): string {
   const [outcome] = outcomes
   if (value !== undefined) return value
   return outcome === undefined
-    ? failure.message
+    ? cut(failure.message, longest)
     : `${outcome.who} ${outcome.found}; in every serial order it ${outcome.serial.join(' or ')}`
 }
 
@@ -169,7 +173,9 @@ function outcomeText(outcome: FlowOutcome): string {
   }
   if (outcome.kind === 'threw') {
     const state = outcome.sqlstate === undefined ? '' : ` (${outcome.sqlstate})`
-    return `threw ${outcome.name}: ${outcome.message}${state}`
+    // Some put a stack into their messages.
+    const [message = ''] = outcome.message.split('\n', 1)
+    return `threw ${outcome.name}: ${message}${state}`
   }
   return outcome.kind === 'crashed' ? 'was cut off' : 'did not end'
 }

@@ -34,7 +34,7 @@ const titles: Readonly<Record<AnomalyName, string>> = {
   'read skew': 'read skew: two reads saw two different moments',
   deadlock: 'deadlock: locks taken in different orders',
   'unhandled serialization failure': 'unhandled serialization failure: nobody retries it',
-  'unhandled duplicate': 'unhandled duplicate: the constraint caught it, the code did not',
+  'unhandled duplicate': 'unhandled duplicate: PostgreSQL caught it, the code did not',
   'unhandled error': 'unhandled error: it happens in no serial order',
   'lost after crash': 'lost after crash: half of the work stays',
   'lost answer': 'lost answer: committed, and the caller does not know',

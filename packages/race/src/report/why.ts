@@ -18,7 +18,11 @@ export function whyOf(anomaly: Anomaly, history: History): string {
   }
   if (name === 'unhandled duplicate' && hit !== undefined) {
     const what = hit.step.answer.error?.sqlstate.startsWith('42') === true ? 'something' : 'a row'
-    return `${ref(hit)} met ${what} that another flow had made after ${hit.who} looked. The constraint kept the data right, but its error ${hit.step.answer.error?.sqlstate ?? '23505'} ended the flow, which no order of the flows one after the other does.`
+    const looked =
+      read === undefined || commit === undefined
+        ? `that another flow had made after ${hit.who} looked`
+        : `that ${ref(commit)} had made after ${ref(read)} looked`
+    return `${ref(hit)} met ${what} ${looked}. PostgreSQL kept the data right, but its error ${hit.step.answer.error?.sqlstate ?? '23505'} ended the flow, which no order of the flows one after the other does.`
   }
   if (read === undefined || commit === undefined) {
     return 'The result differs from that of every serial order, but no known pattern was recognised in the steps. Compare the final states below, and step through the timeline.'
