@@ -18,15 +18,20 @@ export interface ExploredSpec {
   readonly doubts: readonly string[]
 }
 
+export interface ExploreSpecOptions {
+  /** isolationtester cannot put anything between a statement and its own commit. */
+  readonly autocommit?: 'atomic' | 'split'
+  readonly dependent?: Dependent
+}
+
 /**
  * The sessions of a spec as flows, in every order that can differ. Each sends its steps on one
- * connection and goes on after an error, as isolationtester does; statements outside a transaction
- * are not split, because isolationtester cannot.
+ * connection and goes on after an error, as isolationtester does.
  */
 export async function exploreSpec(
   url: string,
   spec: Spec,
-  dependent?: Dependent,
+  { autocommit = 'atomic', dependent }: ExploreSpecOptions = {},
 ): Promise<ExploredSpec> {
   return await withClient(url, async (control) => {
     // Of the run under way: they come one after the other.
@@ -46,7 +51,7 @@ export async function exploreSpec(
     await using runner = await createRunner({
       url,
       flows: Object.fromEntries(flows),
-      autocommit: 'atomic',
+      autocommit,
       oracle: false,
       seed: async () => {
         results.clear()

@@ -11,7 +11,7 @@ import type { Referee } from './referee.ts'
 export interface Permuted {
   readonly outcomes: ReadonlySet<string>
   /** Of each outcome, one permutation that gives it. */
-  readonly example: ReadonlyMap<string, readonly string[]>
+  readonly example: ReadonlyMap<string, string>
   /** All orders of the steps; it runs every one. */
   readonly permutations: number
   /** Those that a client could send. */
@@ -31,9 +31,11 @@ export async function runIsolationtester(
   url: string,
   spec: Spec,
   referee: Referee,
+  outcomeOf: (run: Permutation) => string = ({ results, final }) =>
+    formatOutcome(spec, (step) => results.get(step), final),
 ): Promise<Permuted> {
   const found = await runAll(url, spec, referee)
-  const example = new Map(found.map((run) => [outcomeOf(spec, run), run.steps]))
+  const example = new Map(found.map((run) => [outcomeOf(run), run.steps.join(' ')]))
   return {
     outcomes: new Set(example.keys()),
     example,
@@ -61,10 +63,6 @@ async function runAll(url: string, spec: Spec, referee: Referee): Promise<readon
     told = tellFeasible(spec, results)
   }
   return told.possible
-}
-
-function outcomeOf(spec: Spec, { results, final }: Permutation): string {
-  return formatOutcome(spec, (step) => results.get(step), final)
 }
 
 async function runOnce(

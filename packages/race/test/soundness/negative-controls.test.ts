@@ -18,7 +18,7 @@ async function countMissed(name: string, weaker: Dependent): Promise<number> {
   const spec = readSpec(name)
   const { directUrl } = await testDatabase()
   const whole = await exploreSpec(directUrl, spec)
-  const less = await exploreSpec(directUrl, spec, weaker)
+  const less = await exploreSpec(directUrl, spec, { dependent: weaker })
   return [...whole.outcomes].filter((outcome) => !less.outcomes.has(outcome)).length
 }
 

@@ -94,9 +94,7 @@ const locks: readonly Draw[] = [
 
 const levels = ['READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const
 
-function session(roll: Dice, name: string): string {
-  // One in six works without a transaction; one in six goes back to a savepoint.
-  const kind = roll.upTo(6)
+function session(roll: Dice, name: string, kind: number): string {
   const drawn = [writes, roll.one([reads, reads, locks, writes]), reads].slice(
     0,
     kind === 2 ? 2 : 3,
@@ -115,9 +113,19 @@ function session(roll: Dice, name: string): string {
   return [...lines, ...body.map((sql, at) => `step ${name}${at + 1} { ${sql} }`)].join('\n')
 }
 
-/** A small spec of two sessions, the same for the same seed. */
+/**
+ * A small spec of two sessions, the same for the same seed. One session in six works without a
+ * transaction, one in six goes back to a savepoint.
+ */
 export function randomSpec(seed: number): Spec {
   const roll = dice(seed)
-  const text = [setup, session(roll, 'a'), '', session(roll, 'b'), ''].join('\n')
-  return parseSpec(`random ${seed}`, text)
+  const sessions = ['a', 'b'].map((name) => session(roll, name, roll.upTo(6)))
+  return parseSpec(`random ${seed}`, [setup, ...sessions].join('\n'))
+}
+
+/** The same, but the first session works without a transaction, and one in two second ones. */
+export function randomAutocommitSpec(seed: number): Spec {
+  const roll = dice(seed)
+  const sessions = [session(roll, 'a', 1), session(roll, 'b', roll.one([1, 3]))]
+  return parseSpec(`random autocommit ${seed}`, [setup, ...sessions].join('\n'))
 }
