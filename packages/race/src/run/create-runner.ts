@@ -56,6 +56,7 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     await states?.start(stamp)
     const played = await playSchedule(setting, decide, only)
     await tidyUp(setting, played)
+    if (played.failure) throw played.failure
     await recover(played)
     return look(played, { from, to: Date.now() })
   }

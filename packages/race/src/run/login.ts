@@ -20,6 +20,8 @@ export async function login(
     ...named(parameters, 'application_name', 'application_name'),
   }) as Client & { readonly connection: { readonly stream: Duplex }; readonly processID: number }
   uncontrolled.add(client)
+  // It hears of the end of a socket that is no longer its own.
+  client.on('error', () => {})
   await client.connect()
   const { stream } = client.connection
   for (const event of ['data', 'error', 'end', 'close']) stream.removeAllListeners(event)

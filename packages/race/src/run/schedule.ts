@@ -20,6 +20,8 @@ export interface Played {
   readonly spent: readonly number[]
   /** Connections of flows that crashed; their clients have not been told. */
   readonly frozen: Play['frozen']
+  /** What `decide` threw. */
+  readonly failure: Error | undefined
   /** The end of each flow's code. */
   readonly performances: readonly (Promise<void> | undefined)[]
 }
@@ -31,6 +33,7 @@ export async function playSchedule(
   only?: readonly number[],
 ): Promise<Played> {
   const play = createPlay(setting)
+  let failure: Error | undefined
   setting.stage.attend(attend(play))
   try {
     play.performers.forEach((performer, flow) => {
@@ -38,6 +41,8 @@ export async function playSchedule(
       else performer.performance = perform(play, flow)
     })
     while (!play.trouble) if (!(await advance(play, decide))) break
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error(String(error))
   } finally {
     setting.stage.attend(undefined)
     play.timers.stop()
@@ -51,6 +56,7 @@ export async function playSchedule(
     decisions: play.decisions,
     outcomes: play.performers.map(({ outcome }) => outcome ?? { kind: 'unfinished' }),
     deadlocks: play.deadlocks,
+    failure,
     ...(play.trouble && { trouble: play.trouble }),
     notes: [...play.notes.values()],
     frozen: play.frozen,
