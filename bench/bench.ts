@@ -2,17 +2,19 @@
 import type { BenchScenario, FactTable } from './harness/bench-scenario.ts'
 import type { Comparison } from './harness/compare.ts'
 import { readCommand } from './harness/read-command.ts'
+import { claims } from './scenarios/claims.ts'
 import { ledger } from './scenarios/ledger.ts'
 import { ledgerGrowth } from './scenarios/ledger-growth.ts'
 import { locks } from './scenarios/locks.ts'
 import { peers } from './scenarios/peers.ts'
+import { race } from './scenarios/race.ts'
 
 // What libraries check for; the bars are promises about production.
 process.env['NODE_ENV'] ??= 'production'
 
 const { name, scenario, values } = readCommand({
   command: 'bench',
-  scenarios: { locks, ledger, 'ledger-growth': ledgerGrowth, peers } satisfies Record<
+  scenarios: { locks, ledger, 'ledger-growth': ledgerGrowth, peers, claims, race } satisfies Record<
     string,
     BenchScenario
   >,
