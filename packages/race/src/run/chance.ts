@@ -3,7 +3,7 @@
  * during the run. They are replaced by words, so that two results can be compared as text.
  */
 
-export const clockWord = '‹clock›'
+const clockWord = '‹clock›'
 export const newKeyWord = '‹new›'
 
 /** The time in which a run can have read the clock. */

@@ -85,7 +85,7 @@ const conflicts: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-export function conflict(wanted: string, held: string): boolean {
+function conflict(wanted: string, held: string): boolean {
   const known = conflicts[wanted]
   if (known) return known.includes(held)
   if (conflicts[held]) return conflicts[held].includes(wanted)

@@ -82,8 +82,8 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     // Tables that the flows made, dropped or altered.
     const altered = steps.some(({ footprint }) => footprint.opaque)
     const state = await states?.read(span, altered ? await readStamp(control) : undefined)
-    const drawn = state?.drawn ?? new Set<string>()
-    const ends = outcomes.map((outcome) => outcomeText(outcome, drawn, span))
+    const keys = state ?? { drawn: new Set<string>(), seeded: new Set<string>() }
+    const ends = outcomes.map((outcome) => outcomeText(outcome, keys, span))
     const violation = await violationOf(outcomes)
     return {
       ...base,

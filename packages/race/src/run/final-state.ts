@@ -13,6 +13,8 @@ export interface FinalState {
   readonly text: string
   /** Keys that were drawn during the run. */
   readonly drawn: ReadonlySet<string>
+  /** Keys that were there before it. */
+  readonly seeded: ReadonlySet<string>
 }
 
 export interface StateReader {
@@ -159,5 +161,10 @@ function canonical(
         .sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1)),
     }
   })
-  return { tables: result, text: result.map((table) => JSON.stringify(table)).join('\n'), drawn }
+  return {
+    tables: result,
+    text: result.map((table) => JSON.stringify(table)).join('\n'),
+    drawn,
+    seeded: new Set([...seeded.values()].flatMap((values) => [...values])),
+  }
 }

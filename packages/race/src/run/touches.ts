@@ -13,7 +13,7 @@ export interface Touched {
 }
 
 /** An advisory lock that was asked for and not got: nobody tells its key, so it may be any. */
-export const anyAdvisory = 'advisory '
+const anyAdvisory = 'advisory '
 
 /**
  * Whether the text names everything that the statement reads and writes itself: no functions of the

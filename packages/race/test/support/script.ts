@@ -1,11 +1,9 @@
 import type { Choice, Decision, Run, Step } from '../../src/core/model.ts'
 
-/** One move of a scripted order: whose turn it is, `!` for a crash, `?` for a lost answer. */
-export type Move = string
-
 /**
  * Decides by a script such as `alice bob bob alice`, one word per decision; when it is used up, or
- * the flow cannot go on, the first that can goes on. A word may name a connection: `alice/1`.
+ * the flow cannot go on, the first that can goes on. A word may name a connection: `alice/1`, and end
+ * with `!` for a crash or `?` for a lost answer.
  */
 export function script(
   flows: readonly string[],
