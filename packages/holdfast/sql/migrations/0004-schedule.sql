@@ -34,6 +34,8 @@ CREATE TABLE :"schema".tick (
   -- How many ticks just before this one nobody took; counted up to a thousand.
   missed integer NOT NULL DEFAULT 0,
   error text,
-  PRIMARY KEY (bucket, schedule, at, manual)
+  PRIMARY KEY (bucket, schedule, at, manual),
+  -- What is open without an end would be open for ever.
+  CONSTRAINT tick_open_ends CHECK (state > 1 OR lease_until IS NOT NULL)
 );
 CREATE INDEX tick_open ON :"schema".tick (bucket, schedule, lease_until) WHERE state < 2;

@@ -44,8 +44,8 @@ export interface TickHistoryOptions {
 /** One schedule, the same in every process that declares it by this name. */
 export interface Schedule {
   /**
-   * Runs what is due in this process, together with all others that do the same, until stopped. Does
-   * what has to be done about ticks that were missed or whose process died.
+   * Runs what is due in this process, together with all others that do the same, until stopped, and keeps
+   * the process alive. Does what has to be done about ticks that were missed or whose process died.
    *
    * @throws OPTION_INVALID if the schedule has neither `cron` nor `every`
    */

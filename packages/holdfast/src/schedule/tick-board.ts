@@ -10,7 +10,10 @@ import {
   type TickKey,
 } from '../engines/postgres/schedule.ts'
 import type { FunctionCall } from '../engines/postgres/function-call.ts'
+import { holdfastError } from '../core/errors.ts'
+import { isConnectionLoss } from '../core/sql-state.ts'
 import { answerOf, callFunction, schemaMissing } from '../tx/call-function.ts'
+import { retryDefaults, retrying } from '../tx/retry.ts'
 
 /** What the database says about a schedule. Microseconds since 1970. */
 export interface Look {
@@ -59,6 +62,8 @@ interface StoredLook {
   readonly manual: boolean | null
   readonly until: number | null
 }
+
+const policy = { ...retryDefaults, on: [...retryDefaults.on, 'CONNECTION_LOST'] }
 
 /** Everything a schedule asks the database, each in one round trip. */
 export class TickBoard<Tx> {
@@ -124,8 +129,18 @@ export class TickBoard<Tx> {
     return JSON.parse(await this.#alone(readTicks(this.#schema, name, most))) as StoredTick[]
   }
 
+  /** Asked again after a lost connection: the token makes the second answer one to the first. */
   async #alone(call: FunctionCall): Promise<string> {
-    return String(await callFunction(this.#driver, undefined, call, 'SCHEMA_MISSING'))
+    return await retrying(
+      async () => {
+        try {
+          return String(await callFunction(this.#driver, undefined, call, 'SCHEMA_MISSING'))
+        } catch (error) {
+          throw isConnectionLoss(error) ? holdfastError('CONNECTION_LOST', { cause: error }) : error
+        }
+      },
+      { policy, signal: undefined, onRetry: undefined },
+    )
   }
 
   async #inside(call: FunctionCall, transaction: Transaction<Tx>): Promise<string> {

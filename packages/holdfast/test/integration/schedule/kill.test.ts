@@ -1,0 +1,168 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { deferred, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
+import pg from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { fromPg } from '../../../src/drivers/pg.ts'
+import { createHoldfast, type Holdfast } from '../../../src/index.ts'
+import type { ScheduleOptions, TickOutcome } from '../../../src/schedule/index.ts'
+import { type BreakableWire, breakableWire } from '../../support/breakable-wire.ts'
+import { pidOf } from '../../support/pg-fixture.ts'
+import { freshName, scheduleFixture, sleepThrough, weekly } from './schedule-room.ts'
+
+/** Processes that are killed or stopped at work, and connections that are lost under a tick. */
+const fixture = scheduleFixture()
+type Guarantee = 'at-most-once' | 'at-least-once' | 'transactional'
+
+/** A process that has begun the tick and waits. */
+async function childAtWork(name: string, guarantee: Guarantee): Promise<ChildProcess> {
+  const child = fork(new URL('../../support/schedule-child.ts', import.meta.url))
+  onTestFinished(() => void child.kill('SIGKILL'))
+  child.send({ url: fixture.database.url, name, guarantee })
+  await once(child, 'message')
+  return child
+}
+
+function declare(hf: Holdfast<pg.PoolClient>, name: string, guarantee: Guarantee) {
+  const insert = async (client: Pick<pg.PoolClient, 'query'>, at: Date): Promise<void> => {
+    await client.query('INSERT INTO effect VALUES ($1, $2, $3)', [at, name, 'parent'])
+  }
+  return hf.schedule({
+    name,
+    ...weekly,
+    guarantee,
+    handler:
+      guarantee === 'transactional'
+        ? async (tx: pg.PoolClient, { at }: { at: Date }) => await insert(tx, at)
+        : async ({ at }: { at: Date }) => await insert(fixture.pool as never, at),
+  } as ScheduleOptions<pg.PoolClient>)
+}
+
+async function doers(name: string): Promise<string[]> {
+  const { rows } = await fixture.observer.query<{ by: string }>(
+    'SELECT by FROM effect WHERE what = $1 ORDER BY by',
+    [name],
+  )
+  return rows.map(({ by }) => by)
+}
+
+/** Fires until something comes of it: until then the dead one's lease has not run out. */
+async function untilFired(name: string, guarantee: Guarantee): Promise<TickOutcome> {
+  const schedule = declare(fixture.hf, name, guarantee)
+  return await waitUntil('the tick is taken up', async () => (await schedule.fire())[0], {
+    everyMs: 100,
+  })
+}
+
+describe('killed at work', () => {
+  test.each([
+    ['at-most-once', 'lost', ['child']],
+    ['at-least-once', 'done', ['child', 'parent']],
+    ['transactional', 'done', ['parent']],
+  ] as const)('%s: %s', async (guarantee, outcome, left) => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 1)
+    const child = await childAtWork(name, guarantee)
+    child.kill('SIGKILL')
+    expect(await untilFired(name, guarantee)).toMatchObject({ outcome })
+    expect(await doers(name)).toEqual(left)
+    expect(await declare(fixture.hf, name, guarantee).fire()).toEqual([])
+  })
+})
+
+test('stopped longer than its lease, and woken: it hears that the tick is no longer its own', async () => {
+  const name = freshName()
+  await sleepThrough(fixture.observer, name, 1)
+  const child = await childAtWork(name, 'at-least-once')
+  child.kill('SIGSTOP')
+  expect(await untilFired(name, 'at-least-once')).toMatchObject({ outcome: 'done', attempt: 2 })
+  child.kill('SIGCONT')
+  const told = once(child, 'message')
+  child.send('go on')
+  expect(await told).toEqual(['lost', undefined])
+  const { rows } = await fixture.observer.query(
+    'SELECT state, attempt FROM holdfast.ticks WHERE schedule = $1',
+    [name],
+  )
+  expect(rows).toEqual([{ state: 'done', attempt: 2 }])
+})
+
+/** A schedule whose connections go through a wire that the test can break. */
+async function onWire(wire: BreakableWire): Promise<Holdfast<pg.PoolClient>> {
+  const pool = new pg.Pool({ connectionString: wire.url, max: 2 })
+  pool.on('error', () => undefined)
+  pool.on('connect', (client) => void client.on('error', () => undefined))
+  onTestFinished(async () => await pool.end())
+  return createHoldfast(fromPg(pool))
+}
+
+async function untilDone(name: string): Promise<void> {
+  await waitUntil('it has ended', async () => {
+    const { rowCount } = await fixture.observer.query(
+      "SELECT FROM holdfast.ticks WHERE schedule = $1 AND state = 'done'",
+      [name],
+    )
+    return rowCount === 1 ? true : undefined
+  })
+}
+
+describe('the answer to its end is lost with the connection', () => {
+  test.each(['at-most-once', 'at-least-once'] as const)('%s: asked again', async (guarantee) => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 1)
+    await using wire = await breakableWire(fixture.database.url)
+    const schedule = (await onWire(wire)).schedule({
+      name,
+      ...weekly,
+      guarantee,
+      handler: async ({ at }) => {
+        await fixture.pool.query('INSERT INTO effect VALUES ($1, $2, $3)', [at, name, 'parent'])
+        wire.hold()
+      },
+    })
+    const firing = schedule.fire()
+    await untilDone(name)
+    wire.cut()
+    wire.release()
+    expect(await firing).toMatchObject([{ outcome: 'done' }])
+    expect(await declare(fixture.hf, name, guarantee).fire()).toEqual([])
+    expect(await doers(name)).toEqual(['parent'])
+  })
+
+  test('transactional: nobody knows, but nothing is done twice', async () => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 1)
+    // COMMIT waits for the lock of this number.
+    await fixture.observer.query(`
+      CREATE TABLE slow (id int);
+      CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_advisory_xact_lock_shared(NEW.id); RETURN NULL; END';
+      CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION wait_at_commit()`)
+    const rival = await fixture.observer.connect()
+    await rival.query('BEGIN; SELECT pg_advisory_xact_lock(7)')
+    await using wire = await breakableWire(fixture.database.url)
+    const backend = deferred<number>()
+    const schedule = (await onWire(wire)).schedule({
+      name,
+      ...weekly,
+      guarantee: 'transactional',
+      handler: async (tx, { at }) => {
+        await tx.query('INSERT INTO effect VALUES ($1, $2, $3)', [at, name, 'parent'])
+        await tx.query('INSERT INTO slow VALUES (7)')
+        backend.resolve(await pidOf(tx))
+      },
+    })
+    const firing = schedule.fire()
+    await waitUntilBlocked(fixture.observer, await backend.promise)
+    wire.hold()
+    await rival.query('COMMIT')
+    rival.release()
+    await untilDone(name)
+    wire.cut()
+    wire.release()
+    expect(await firing).toMatchObject([{ outcome: 'unknown', error: { code: 'COMMIT_UNKNOWN' } }])
+    expect(await declare(fixture.hf, name, 'transactional').fire()).toEqual([])
+    expect(await doers(name)).toEqual(['parent'])
+  })
+})
