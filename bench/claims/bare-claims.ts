@@ -14,11 +14,11 @@ function scriptFor(table: string, batch: number): string {
     { limit: batch, joined: false, turns: undefined },
     { token: '', ms: leaseMs, holder: '' },
   )
-  // pgbench can keep one value, so the keys come as the JSON that completing takes.
+  // pgbench can keep one row, so the keys come as the JSON that completing takes, the rows as a text.
   const claiming = claim.text
     .replace(
       /SELECT \* FROM "#claimed" ORDER BY "#at"$/,
-      `SELECT jsonb_agg(jsonb_build_object('id', "#key0", '#token', ${token}))::text AS items FROM "#claimed"`,
+      `SELECT jsonb_agg(jsonb_build_object('id', "#key0", '#token', ${token}))::text AS items, string_agg("#claimed"::text, '') AS rows FROM "#claimed"`,
     )
     .replaceAll('$1::text', String(batch))
     .replaceAll('$2::text', token)

@@ -15,8 +15,10 @@ import {
 import { openPool } from '../harness/open-pool.ts'
 import { pgbenchBinary } from '../harness/pgbench.ts'
 
-/** Callers of ours, and clients of pgbench. */
-const callers = 8
+/** Connections of ours, and clients of pgbench. */
+const connections = 8
+/** Handlers of a process: many at batch 1, which then share statements. */
+const callersOf = (batch: number): number => (batch === 1 ? 64 : connections)
 const rowsReady = 200_000
 
 interface Plan {
@@ -33,8 +35,8 @@ export const claims: BenchScenario = {
   method:
     'Server and clients on one machine, fsync on, shared_buffers 256MB. Slices of both sides in turn, the side that goes ' +
     'first alternating; one ratio per round; the median of the rounds is reported with p10 and p90. bare: pgbench, prepared, ' +
-    `sends the very statements of the room, claim then complete, ${callers} clients at batch 1 and at batch 100; each client’s ` +
-    `first transaction, which plans, is left out. ours: ${callers} callers in one process on ${callers} connections, nothing prepared; each claims, then ` +
+    `sends the very statements of the room, claim then complete, on ${connections} connections; each client’s ` +
+    `first transaction, which plans, is left out. ours: one process on ${connections} connections, ${callersOf(1)} callers at batch 1 and ${callersOf(100)} at batch 100, nothing prepared; each claims, then ` +
     'completes what it got. Callers at the same moment share a statement, as they do in an application (claim1_vs_bare); in ' +
     'claim1_apart_vs_bare each has claims of its own, and nothing is shared. Before every slice the table is filled again ' +
     'and vacuumed. Queues: no-op jobs that wait when the worker starts, counted from the first one handled to the last; ' +
@@ -57,7 +59,7 @@ export const claims: BenchScenario = {
     else {
       const url = await server.createDatabase('claims')
       for (const table of ['ours', 'apart', 'bare']) await createTasks(url, table)
-      const pool = await openPool(url, callers)
+      const pool = await openPool(url, connections)
       const run = async (contest: Contest): Promise<void> => {
         comparisons.push(await compare(contest, plan.effort, progress))
       }
@@ -69,9 +71,9 @@ export const claims: BenchScenario = {
         await run({
           name: shared ? `claim${batch}_vs_bare` : 'claim1_apart_vs_bare',
           ...(shared ? { bar: 0.9 } : {}),
-          workers: callers,
+          workers: callersOf(batch),
           measured: oursSide({ url, pool, batch, shared }),
-          baseline: bareClaims(binary, { url, table: 'bare', batch, clients: callers }),
+          baseline: bareClaims(binary, { url, table: 'bare', batch, clients: connections }),
         })
       }
       await pool.end()
@@ -89,11 +91,11 @@ function oursSide(task: {
 }): Side {
   const { url, pool, batch, shared } = task
   const table = shared ? 'ours' : 'apart'
-  const rooms = Array.from({ length: shared ? 1 : callers }, () =>
+  const rooms = Array.from({ length: shared ? 1 : callersOf(batch) }, () =>
     createHoldfast(fromPg(pool)).claims(tasksOptions(table)),
   )
   return {
-    label: `${callers} callers, ${batch} rows a claim, ${shared ? 'sharing statements' : 'each by itself'}`,
+    label: `${callersOf(batch)} callers, ${batch} rows a claim, ${shared ? 'sharing statements' : 'each by itself'}`,
     async scene() {
       await refill(url, table, rowsReady)
       return async () => {}

@@ -14,17 +14,29 @@ export class Gathering<I, O> {
   readonly #send: (items: readonly I[]) => Promise<readonly O[]>
   readonly #lanes: number
   readonly #most: number
+  readonly #sizeOf: (item: I) => number
   #waiting: Waiting<I, O>[] = []
   #underWay = 0
   #woken = false
 
   constructor(
     send: (items: readonly I[]) => Promise<readonly O[]>,
-    { lanes, most }: { readonly lanes: number; readonly most: number },
+    {
+      lanes,
+      most,
+      sizeOf = () => 1,
+    }: {
+      /** How many calls may be under way. */
+      readonly lanes: number
+      /** Rows in one call, unless one item alone has more. */
+      readonly most: number
+      readonly sizeOf?: (item: I) => number
+    },
   ) {
     this.#send = send
     this.#lanes = lanes
     this.#most = most
+    this.#sizeOf = sizeOf
   }
 
   async add(item: I): Promise<O> {
@@ -41,12 +53,22 @@ export class Gathering<I, O> {
     this.#woken = false
     while (this.#underWay < this.#lanes && this.#waiting.length > 0) {
       this.#underWay += 1
-      const batch = this.#waiting.splice(0, this.#most)
+      const batch = this.#take()
       void this.#answer(batch).finally(() => {
         this.#underWay -= 1
         this.#fill()
       })
     }
+  }
+
+  #take(): Waiting<I, O>[] {
+    let [count, size] = [0, 0]
+    while (count < this.#waiting.length) {
+      size += this.#sizeOf((this.#waiting[count] as Waiting<I, O>).item)
+      if (count > 0 && size > this.#most) break
+      count += 1
+    }
+    return this.#waiting.splice(0, count)
   }
 
   /** Never rejects: everybody is told their own outcome. */

@@ -18,7 +18,7 @@ import {
 } from '../engines/postgres/claims-finish.ts'
 import { lockTurns, nextTurns } from '../engines/postgres/claims-turns.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'
-import { type Claim, claimsOf, type FailOutcome, type HeldClaim, type Outcome } from './claim.ts'
+import { type Claim, claimsOf, type FailOutcome, type HeldClaim } from './claim.ts'
 import { Gathering } from './gathering.ts'
 import { type LeaseSettings, positive } from './layout.ts'
 import { joinedTo, sendAlone } from './sending.ts'
@@ -48,8 +48,8 @@ export interface ClaimsLostEvent {
   readonly verb: FinishVerb | 'deadline'
 }
 
-/** Claims that are sent in one statement at most. */
-const batchMost = 500
+/** Rows that callers share a statement for; who asks for more gets a statement alone. */
+const rowsTogether = 200
 
 /** The verbs over one table; the worker and the public face are made of them. */
 export class LeaseClaims<Tx, R> {
@@ -58,7 +58,7 @@ export class LeaseClaims<Tx, R> {
   readonly #holder: string
   readonly #read: (row: Row) => R
   readonly #claiming: Gathering<number, HeldClaim<R>[]>
-  readonly #finishing: Readonly<Record<FinishVerb, Gathering<FinishItem, string>>>
+  readonly #finishing: Readonly<Record<FinishVerb, Gathering<readonly FinishItem[], string>>>
   /** Finished in a transaction of the caller's: nobody has to do it again. */
   readonly #joined = new WeakSet<Claim<R>>()
   /** Whose turn it was last. */
@@ -69,16 +69,17 @@ export class LeaseClaims<Tx, R> {
     this.#read = read
     this.settings = settings
     this.#holder = holder
-    // One claim at a time: a second one would only look for rows that the first has locked.
     this.#claiming = new Gathering((limits) => this.#claimFor(limits), {
-      lanes: 1,
-      most: batchMost,
+      lanes: 4,
+      most: rowsTogether,
+      sizeOf: (limit) => limit,
     })
-    const finishing = (verb: FinishVerb): Gathering<FinishItem, string> =>
-      new Gathering(
-        (items) => this.#finish(verb, items, (statement) => sendAlone(driver.alone, statement)),
-        { lanes: 2, most: batchMost },
-      )
+    const finishing = (verb: FinishVerb): Gathering<readonly FinishItem[], string> =>
+      new Gathering((calls) => this.#finishFor(verb, calls), {
+        lanes: 4,
+        most: rowsTogether,
+        sizeOf: (items) => items.length,
+      })
     this.#finishing = {
       complete: finishing('complete'),
       fail: finishing('fail'),
@@ -157,9 +158,11 @@ export class LeaseClaims<Tx, R> {
   ): Promise<FailOutcome<R>> {
     if (claims.length === 0) return { kept: [], lost: [], dead: [] }
     const transaction = await joinedTo(this.#driver, tx)
-    const items = claims.map((claim) => this.#itemOf(claim, options))
-    const answers = await this.#finish(verb, items, (statement) => transaction.query(statement))
-    const outcome = outcomeOf(claims, answers)
+    const items = claims.map((claim) => this.#itemOf(claim, verb, options))
+    const outcome = outcomeOf(
+      claims,
+      await this.#finish(verb, items, (statement) => transaction.query(statement)),
+    )
     this.tellLost(outcome.lost, verb)
     if (outcome.lost.length > 0) {
       throw holdfastError('CLAIM_LOST', { details: { lost: outcome.lost.map(({ key }) => key) } })
@@ -179,9 +182,10 @@ export class LeaseClaims<Tx, R> {
     options: FailOptions = {},
   ): Promise<FailOutcome<R>> {
     assertNotNested(this.#driver)
+    if (claims.length === 0) return { kept: [], lost: [], dead: [] }
     const sent = performance.now()
-    const answers = await Promise.all(
-      claims.map((claim) => this.#finishing[verb].add(this.#itemOf(claim, options))),
+    const answers = await this.#finishing[verb].add(
+      claims.map((claim) => this.#itemOf(claim, verb, options)),
     )
     const outcome = outcomeOf(claims, answers)
     if (verb === 'heartbeat') {
@@ -195,22 +199,33 @@ export class LeaseClaims<Tx, R> {
     return outcome
   }
 
+  /** Finishes for several callers at once, and gives each its part of the answer. */
+  async #finishFor(verb: FinishVerb, calls: readonly (readonly FinishItem[])[]): Promise<string[]> {
+    const answer = await this.#finish(verb, calls.flat(), (statement) =>
+      sendAlone(this.#driver.alone, statement),
+    )
+    let from = 0
+    return calls.map(({ length }) => answer.slice(from, (from += length)))
+  }
+
   async #finish(
     verb: FinishVerb,
     items: readonly FinishItem[],
     send: Executor['query'],
-  ): Promise<string[]> {
+  ): Promise<string> {
     const { layout, leaseMs } = this.settings
     const [row] = await send(finishRows(layout, verb, items, leaseMs))
     const answer = row?.['answer']
-    return typeof answer === 'string' ? answer.split('') : []
+    return typeof answer === 'string' ? answer : ''
   }
 
-  #itemOf(claim: Claim<R>, { error, retryInMs }: FailOptions): FinishItem {
+  #itemOf(claim: Claim<R>, verb: FinishVerb, { error, retryInMs }: FailOptions): FinishItem {
+    const { key, token, attempt = 1 } = claim
+    if (verb !== 'fail') return { key, token }
     return {
-      key: claim.key,
-      token: claim.token,
-      delayMs: retryInMs ?? this.#backoffMs(claim.attempt ?? 1),
+      key,
+      token,
+      delayMs: retryInMs ?? this.#backoffMs(attempt),
       ...(error === undefined ? {} : { error: errorText(error) }),
     }
   }
@@ -258,16 +273,16 @@ export function turnsOf(
   return { column, limit, keysJson: JSON.stringify(shares), count: keys.length }
 }
 
-function outcomeOf<R>(
-  claims: readonly Claim<R>[],
-  answers: readonly string[],
-): Outcome<R> & FailOutcome<R> {
-  const those = (letter: string): Claim<R>[] => claims.filter((_, at) => answers[at] === letter)
-  const isLost = (at: number): boolean => (answers[at] ?? finishAnswers.lost) === finishAnswers.lost
+function outcomeOf<R>(claims: readonly Claim<R>[], answer: string): FailOutcome<R> {
+  const { lost, dead } = finishAnswers
+  // Nearly always all of them.
+  if (answer === finishAnswers.kept.repeat(claims.length))
+    return { kept: claims, lost: [], dead: [] }
+  const isLost = (at: number): boolean => (answer[at] ?? lost) === lost
   return {
     kept: claims.filter((_, at) => !isLost(at)),
     lost: claims.filter((_, at) => isLost(at)),
-    dead: those(finishAnswers.dead),
+    dead: claims.filter((_, at) => answer[at] === dead),
   }
 }
 

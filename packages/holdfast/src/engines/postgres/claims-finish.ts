@@ -126,8 +126,9 @@ function given(layout: Waiting, count: number): string {
 }
 
 /**
- * Locks the rows whose token fits in key order, as everybody here does, and changes them. A heartbeat
- * skips a row that is locked: its owner is about to finish it, and all others must not wait for that.
+ * Locks the rows whose token fits in key order, as everybody here does, and changes them. Found by key:
+ * CASE hides the status from the planner, which would walk all claimed rows and what is left of those
+ * that were. A heartbeat skips a row that is locked: its owner is about to finish it, and all others must not wait for that.
  */
 export function finishRows(
   layout: FinishLayout,
@@ -154,7 +155,7 @@ export function finishRows(
     text: `WITH ${given(layout, items.length)}, "#held" AS MATERIALIZED (
   SELECT "#given"."#at", "#given"."#delay", "#given"."#error", ${keys}
   FROM "#given" JOIN ${table} AS "#row" ON ${onKey}
-  WHERE ${fits} AND ${equals(columnOf(layout.status), layout.claimed)}
+  WHERE CASE WHEN ${fits} AND ${equals(columnOf(layout.status), layout.claimed)} THEN true ELSE false END
   ORDER BY ${order}
   FOR NO KEY UPDATE OF "#row"${verb === 'heartbeat' ? ' SKIP LOCKED' : ''}
 ), "#changed" AS (

@@ -188,12 +188,22 @@ function before(waiting: Waiting, { turns }: ClaimRequest): string {
 ), `
 }
 
-/** Everything around: first value is the limit or the turns. */
+/** Everything before the answer; the first value is the limit or the turns. */
 function opening(waiting: Waiting, request: ClaimRequest, wanted: string): string {
   return `WITH RECURSIVE ${before(waiting, request)}"#picked" AS MATERIALIZED (${picked(waiting, request, wanted)}
-), "#placed" AS MATERIALIZED (
-  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::int4 AS "#at" FROM "#picked"
 )`
+}
+
+/**
+ * The picked keys with their places, as arrays that were collected first: the planner takes them for
+ * few and looks the rows up by key, where for a CTE of some hundred it would read the whole table.
+ */
+function placed(key: readonly string[]): string {
+  const names = key.map(quoteIdentifier)
+  const arrays = names.map(
+    (name) => `pg_catalog.unnest(ARRAY(SELECT "#picked".${name} FROM "#picked"))`,
+  )
+  return `ROWS FROM (${arrays.join(', ')}) WITH ORDINALITY AS "#placed"(${names.join(', ')}, "#at")`
 }
 
 function returnedColumns({ columns, texts }: Waiting): readonly string[] {
@@ -229,7 +239,7 @@ export function claimRows(
     ...(holder === undefined ? [] : [`${quoteIdentifier(holder)} = $4::text`]),
   ]
   const returned = [
-    '"#placed"."#at"',
+    '"#placed"."#at"::int4 AS "#at"',
     keyTexts(layout.key),
     `${attempts === undefined ? 'NULL' : columnOf(attempts)}::text AS "#attempt"`,
     ...returnedColumns(layout),
@@ -237,7 +247,7 @@ export function claimRows(
   return {
     text: `${opening(layout, request, layout.key.map(columnOf).join(', '))}, "#claimed" AS (
   UPDATE ${tableText(layout.table)} AS ${row} SET ${set.join(', ')}
-  FROM "#placed" WHERE ${sameKey(row, '"#placed"', layout.key)}
+  FROM ${placed(layout.key)} WHERE ${sameKey(row, '"#placed"', layout.key)}
   RETURNING ${returned.join(', ')}
 )
 ${answer('"#claimed"', request)}`,
@@ -255,8 +265,10 @@ export function takeRows(waiting: Waiting, request: ClaimRequest): Statement {
   // As they are under the lock, and not as the statement first saw them.
   const wanted = [keyTexts(waiting.key), ...returnedColumns(waiting)].join(', ')
   return {
-    text: `${opening(waiting, request, wanted)}
-${answer('"#placed"', request)}`,
+    text: `${opening(waiting, request, wanted)}, "#taken" AS MATERIALIZED (
+  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::int4 AS "#at" FROM "#picked"
+)
+${answer('"#taken"', request)}`,
     values: [request.turns?.keysJson ?? String(request.limit)],
   }
 }
@@ -280,19 +292,20 @@ export function seesLatest([first]: readonly Row[]): boolean {
 
 /** Reads the rows of `claimRows` and `takeRows`. */
 export function claimedRows(waiting: Waiting, rows: readonly Row[]): ClaimedRow[] {
-  return rows
-    .filter((found) => found['#key0'] !== null && found['#key0'] !== undefined)
-    .map((found) => ({
-      key: waiting.key.map((_, at) => String(found[`#key${at}`])),
-      attempt: typeof found['#attempt'] === 'string' ? Number(found['#attempt']) : undefined,
-      row: withoutOurs(found),
-    }))
-}
-
-function withoutOurs(found: Row): Row {
-  const { '#at': _at, '#attempt': _attempt, '#fresh': _fresh, ...rest } = found
-  for (let at = 0; `#key${at}` in rest; at += 1) delete rest[`#key${at}`]
-  return rest
+  const [first] = rows
+  if (first === undefined || first['#key0'] === null) return []
+  const keys = waiting.key.map((_, at) => `#key${at}`)
+  const names = Object.keys(first).filter((name) => !name.startsWith('#'))
+  return rows.map((found) => {
+    const own: Row = {}
+    for (const name of names) own[name] = found[name]
+    const attempt = found['#attempt']
+    return {
+      key: keys.map((name) => found[name] as string),
+      attempt: typeof attempt === 'string' ? Number(attempt) : undefined,
+      row: own,
+    }
+  })
 }
 
 /** A setting that lasts as long as the transaction: without one it is gone in the next statement. */
