@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { deferred, startPgBouncer, startPostgres, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import postgres from 'postgres'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../../src/drivers/postgres-js.ts'
 import { createHoldfast, type Holdfast } from '../../../src/index.ts'
@@ -19,6 +19,12 @@ import { eventsOn } from '../../support/pg-fixture.ts'
 /** Whatever happens to a leader, never two that can write. */
 const table = 'CREATE TABLE written (seq bigserial PRIMARY KEY, lease text, token bigint)'
 const fixture = ledgerFixture(table)
+// A process that is stopped inside a guarded transaction keeps the others waiting for no longer.
+beforeAll(async () => {
+  await fixture.observer.query(`DO $$ BEGIN
+    EXECUTE format('ALTER DATABASE %I SET idle_in_transaction_session_timeout = 400', current_database());
+  END $$`)
+})
 
 /** Writes of a leader that came after one of its successor's. */
 async function staleWrites(name: string, observer: pg.Pool = fixture.observer): Promise<number> {
