@@ -1,7 +1,13 @@
 /** What blocks about the race explorer may take for granted: an upload with a quota, twice. */
 import pg, { type Pool, type PoolClient } from 'pg'
 
-export { assertRaceFree, explore, formatReport, htmlReport, mermaidReport } from '../../../../race/src/index.ts'
+export {
+  assertRaceFree,
+  explore,
+  formatReport,
+  htmlReport,
+  mermaidReport,
+} from '../../../../race/src/index.ts'
 export { default as pg } from 'pg'
 
 /** One transaction. */
