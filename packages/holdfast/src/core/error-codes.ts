@@ -337,6 +337,12 @@ const table = {
     what: 'The tick is no longer ours: its lease could not be renewed in time, or somebody else has taken it.',
     next: 'Stop the work; under at-least-once another process does it again. Raise lease if the event loop stalls or the database is slow.',
   },
+  SCHEDULE_OUTSIDE_TRANSACTION: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'A tick was to be guarded outside a transaction, where nothing keeps it ours for the write.',
+    next: 'Pass the transaction handle in which the protected write is made.',
+  },
   SCHEDULE_TOO_EARLY: {
     class: 'RefusedError',
     retryable: false,

@@ -5,7 +5,7 @@ import { isHoldfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
 import type { TickClaim, TickKey } from '../engines/postgres/schedule.ts'
 import { runTransaction } from '../tx/run.ts'
-import type { Settings, Tick, Transactional } from './options.ts'
+import type { LeasedTick, Settings, Tick, Transactional } from './options.ts'
 import type { ClaimAnswer, FinishAnswer, TickBoard } from './tick-board.ts'
 import { keepTick } from './tick-lease.ts'
 
@@ -85,7 +85,10 @@ export class Attempts<Tx> {
     if (claimed.kind !== 'claimed') return this.#notTaken(wanted, claimed)
     const key = keyOf(claim, claimed)
     const lease = keepTick(() => this.#board.renew(key, claim.token, leaseMs), leaseMs, sentMs)
-    const tick = tickOf(claimed, wanted.manual, lease.signal)
+    const tick: LeasedTick<Tx> = {
+      ...tickOf(claimed, wanted.manual, lease.signal),
+      guard: (tx) => this.#board.guard(tx, key, claim.token),
+    }
     let ended: { error?: unknown; failed: boolean } = { failed: false }
     try {
       if (work.guarantee !== 'transactional') await work.handler(tick)

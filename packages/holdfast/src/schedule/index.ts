@@ -13,6 +13,7 @@ export type { HistoryTick } from './history.ts'
 export type {
   AtLeastOnce,
   AtMostOnce,
+  LeasedTick,
   Missed,
   Overlap,
   ScheduleOptions,

@@ -19,6 +19,18 @@ export interface Tick {
   readonly signal: AbortSignal
 }
 
+/** A tick under a lease. */
+export interface LeasedTick<Tx> extends Tick {
+  /**
+   * Throws unless the tick is still ours, and keeps it so until this transaction ends: what is written in
+   * it is written by one process only, also if that was stopped longer than its lease.
+   *
+   * @example await hf.transaction(async (tx) => { await tick.guard(tx); await write(tx) })
+   * @throws SCHEDULE_TICK_LOST, SCHEDULE_OUTSIDE_TRANSACTION
+   */
+  guard(tx: Tx): Promise<void>
+}
+
 /**
  * What is done about a tick while another of the same schedule is at work: `skip` drops it, `wait`
  * begins it afterwards, `allow` lets both work.
@@ -46,12 +58,12 @@ interface CommonOptions {
   readonly holder?: string
 }
 
-interface LeasedOptions {
+interface LeasedOptions<Tx> {
   /** @defaultValue 'skip' */
   readonly overlap?: Overlap
   /** For how long a process that says nothing is taken to be at work. Renewed. @defaultValue '30 s' */
   readonly lease?: Duration
-  readonly handler: (tick: Tick) => unknown
+  readonly handler: (tick: LeasedTick<Tx>) => unknown
 }
 
 interface RetriedOptions {
@@ -62,12 +74,12 @@ interface RetriedOptions {
 }
 
 /** Each tick is begun by one process, once. If that dies, the tick is lost. */
-export interface AtMostOnce extends LeasedOptions {
+export interface AtMostOnce<Tx> extends LeasedOptions<Tx> {
   readonly guarantee: 'at-most-once'
 }
 
 /** Each tick is begun again until one attempt succeeds, also after a crash. Effects may come twice. */
-export interface AtLeastOnce extends LeasedOptions, RetriedOptions {
+export interface AtLeastOnce<Tx> extends LeasedOptions<Tx>, RetriedOptions {
   readonly guarantee: 'at-least-once'
 }
 
@@ -87,13 +99,13 @@ export interface Transactional<Tx> extends RetriedOptions {
 /** What a schedule is: when, what, and how surely. */
 export type ScheduleOptions<Tx> = CommonOptions &
   When &
-  (AtMostOnce | AtLeastOnce | Transactional<Tx>)
+  (AtMostOnce<Tx> | AtLeastOnce<Tx> | Transactional<Tx>)
 
 /** The options, checked and in milliseconds. */
 export interface Settings<Tx> {
   readonly name: string
   readonly rule: Rule | undefined
-  readonly work: AtMostOnce | AtLeastOnce | Transactional<Tx>
+  readonly work: AtMostOnce<Tx> | AtLeastOnce<Tx> | Transactional<Tx>
   readonly overlap: number
   readonly missed: Missed
   readonly graceMs: number
@@ -120,7 +132,7 @@ export function settingsOf<Tx>(options: ScheduleOptions<Tx>, holder: string): Se
   if (typeof missed === 'object') countOf(missed.all, 'missed.all')
   else if (missed !== 'skip' && missed !== 'latest')
     throw invalid('missed', 'skip, latest, { all }')
-  const leased: Pick<AtMostOnce, 'lease'> = options.guarantee === 'transactional' ? {} : options
+  const leased: Pick<AtMostOnce<Tx>, 'lease'> = options.guarantee === 'transactional' ? {} : options
   const retried: RetriedOptions = options.guarantee === 'at-most-once' ? { attempts: 1 } : options
   const deadline = options.guarantee === 'transactional' ? options.deadline : undefined
   const leaseMs = durationMs(leased.lease ?? '30 s', 'lease')

@@ -2,6 +2,7 @@ import type { Driver, Transaction } from '../core/driver.ts'
 import {
   claimTick,
   finishTick,
+  guardTick,
   lookAtSchedule,
   pauseSchedule,
   readTicks,
@@ -105,6 +106,15 @@ export class TickBoard<Tx> {
 
   async renew(tick: TickKey, token: string, leaseMs: number): Promise<boolean> {
     return (await this.#alone(renewTick(this.#schema, tick, token, leaseMs))) === 'renewed'
+  }
+
+  /** @throws SCHEDULE_TICK_LOST, SCHEDULE_OUTSIDE_TRANSACTION */
+  async guard(tx: Tx, tick: TickKey, token: string): Promise<void> {
+    const call = guardTick(this.#schema, tick, token)
+    const answer = await callFunction(this.#driver, tx, call, 'SCHEDULE_OUTSIDE_TRANSACTION')
+    if (answer !== 'held') {
+      throw holdfastError('SCHEDULE_TICK_LOST', { details: { subject: tick.name } })
+    }
   }
 
   async finish(

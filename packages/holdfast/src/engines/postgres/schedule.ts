@@ -56,6 +56,10 @@ export function renewTick(
   return functionCall(schema, 'renew_tick', [...keyOf(tick), ['uuid', token], ['bigint', leaseMs]])
 }
 
+export function guardTick(schema: string, tick: TickKey, token: string): FunctionCall {
+  return functionCall(schema, 'guard_tick', [...keyOf(tick), ['uuid', token]])
+}
+
 export function finishTick(
   schema: string,
   tick: TickKey,

@@ -248,6 +248,103 @@ describe('a process that falls silent', () => {
   })
 })
 
+describe('guard', () => {
+  /** Stalls past its lease while another takes over, then writes. */
+  const stallAndWrite = async (
+    guarded: boolean,
+  ): Promise<{ name: string; stalled: TickOutcome[] }> => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 1)
+    const [started, go] = [deferred<void>(), deferred<void>()]
+    const stalled = fixture.hf
+      .schedule({
+        name,
+        ...weekly,
+        guarantee: 'at-least-once',
+        handler: async ({ at, guard }) => {
+          started.resolve()
+          await go.promise
+          await fixture.hf.transaction(async (tx) => {
+            if (guarded) await guard(tx)
+            await tx.query('INSERT INTO effect VALUES ($1, $2)', [at, name])
+          })
+        },
+      })
+      .fire()
+    await started.promise
+    await expireLeases(fixture.observer, name)
+    await declare(name, 'at-least-once').fire()
+    go.resolve()
+    return { name, stalled: await stalled }
+  }
+
+  test('one that was given up cannot write any more', async () => {
+    const { name, stalled } = await stallAndWrite(true)
+    expect(stalled).toMatchObject([{ outcome: 'lost', error: { code: 'SCHEDULE_TICK_LOST' } }])
+    expect(await effects(fixture.observer, name)).toEqual([1])
+  })
+
+  test('control: without it, it writes', async () => {
+    const { name } = await stallAndWrite(false)
+    expect(await effects(fixture.observer, name)).toEqual([2])
+  })
+
+  test('whoever wants to take over waits for the transaction that is guarded', async () => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 1)
+    const order: string[] = []
+    const [guarded, go] = [deferred<void>(), deferred<void>()]
+    const first = fixture.hf
+      .schedule({
+        name,
+        ...weekly,
+        guarantee: 'at-least-once',
+        handler: async ({ guard }) => {
+          await expireLeases(fixture.observer, name)
+          await fixture.hf.transaction(async (tx) => {
+            await guard(tx)
+            guarded.resolve()
+            await go.promise
+            order.push('written')
+          })
+        },
+      })
+      .fire()
+    await guarded.promise
+    const second = declare(name, 'at-least-once', {
+      before: async () => void order.push('taken over'),
+    }).fire()
+    const pid = await waitUntil('somebody waits', async () => {
+      const { rows } = await fixture.observer.query<{ pid: number }>(
+        `SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+         AND query LIKE '%claim_tick%' AND cardinality(pg_blocking_pids(pid)) > 0`,
+      )
+      return rows[0]?.pid
+    })
+    await waitUntilBlocked(fixture.observer, pid)
+    go.resolve()
+    await Promise.all([first, second])
+    expect(order[0]).toBe('written')
+  })
+
+  test('outside a transaction it is refused', async () => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 1)
+    const outcomes = await fixture.hf
+      .schedule({
+        name,
+        ...weekly,
+        guarantee: 'at-most-once',
+        handler: async ({ guard }) => {
+          const client = await fixture.pool.connect()
+          await guard(client).finally(() => client.release())
+        },
+      })
+      .fire()
+    expect(outcomes).toMatchObject([{ error: { code: 'SCHEDULE_OUTSIDE_TRANSACTION' } }])
+  })
+})
+
 describe('races over one tick, one step at a time', () => {
   test('whoever holds the schedule lets nobody else take a tick, and nobody waits for it', async () => {
     const name = freshName()
