@@ -1,5 +1,4 @@
-import { inject } from 'vitest'
-import { testDatabase } from '../../../holdfast/test/support/database.ts'
+import { createDatabase } from '@holdfast/testkit'
 import { expandAutocommit, outcomeOfExpanded } from './expand-autocommit.ts'
 import { exploreSpec } from './explore-spec.ts'
 import { runIsolationtester } from './isolationtester.ts'
@@ -26,22 +25,21 @@ export interface Comparison extends AsyncDisposable {
 
 type Counts = readonly [permutations: number, runs: number, outcomes: number]
 
-export async function openComparison(name: string): Promise<Comparison> {
-  const referee = await startReferee(inject('postgresUrl'), `${name}-`)
+/** On the server of `url`, in databases of its own. */
+export async function openComparison(name: string, url: string): Promise<Comparison> {
+  const referee = await startReferee(url, `${name}-`)
   const counts = new Map<string, Counts>()
   return {
     async compare(spec, autocommit) {
-      // Both on the same server; each has a database of its own.
-      const [theirs, ours] = [await testDatabase(), await testDatabase()]
       const expanded = autocommit === 'split' ? expandAutocommit(spec) : undefined
-      const [permuted, explored] = await Promise.all([
+      const theirs = await createDatabase(url)
+      const permuted =
         expanded === undefined
-          ? runIsolationtester(theirs.directUrl, spec, referee)
-          : runIsolationtester(theirs.directUrl, expanded, referee, (run) =>
+          ? await runIsolationtester(theirs, spec, referee)
+          : await runIsolationtester(theirs, expanded, referee, (run) =>
               outcomeOfExpanded(spec, run),
-            ),
-        exploreSpec(ours.directUrl, spec, { autocommit }),
-      ])
+            )
+      const explored = await exploreSpec(await createDatabase(url), spec, { autocommit })
       counts.set(spec.name, [permuted.permutations, explored.runs, permuted.outcomes.size])
       return {
         missed: only(permuted.example, explored.outcomes),

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { testDatabase } from '../../../holdfast/test/support/database.ts'
+import { type PostgresServer, startPostgres } from '@holdfast/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Dependent, dependent, dependentBy, rules } from '../../src/core/footprint.ts'
 import { exploreSpec } from './explore-spec.ts'
 import { readSpec } from './read-spec.ts'
@@ -13,12 +13,19 @@ const needs: Readonly<Record<string, string>> = {
   'serializable end': 'g2-two-edges-ser',
 }
 
+// Of their own, because of SERIALIZABLE: see soundness.test.ts.
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres({ settings: { autovacuum: 'off' } })
+})
+afterAll(() => server.stop('immediate'))
+
 /** How many outcomes of a spec are missed if steps are taken to depend on each other less. */
 async function countMissed(name: string, weaker: Dependent): Promise<number> {
   const spec = readSpec(name)
-  const { directUrl } = await testDatabase()
-  const whole = await exploreSpec(directUrl, spec)
-  const less = await exploreSpec(directUrl, spec, { dependent: weaker })
+  const url = await server.createDatabase()
+  const whole = await exploreSpec(url, spec)
+  const less = await exploreSpec(url, spec, { dependent: weaker })
   return [...whole.outcomes].filter((outcome) => !less.outcomes.has(outcome)).length
 }
 
