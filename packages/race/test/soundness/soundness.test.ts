@@ -17,7 +17,7 @@ describe.concurrent('the outcomes are those of all permutations', () => {
   afterAll(() => comparison[Symbol.asyncDispose]())
 
   const others = specs.filter((spec) => !serializable.includes(spec))
-  test.each(others)('$name', { timeout: 120_000 }, async (spec) => {
+  test.each(others)('$name', { timeout: long ? 900_000 : 120_000 }, async (spec) => {
     expect(await comparison.compare(spec, 'atomic')).toEqual(agreement)
   })
 })
@@ -36,7 +36,7 @@ describe('on a server of their own, one after the other', () => {
     await server.stop('immediate')
   })
 
-  test.each(serializable)('$name', { timeout: 120_000 }, async (spec) => {
+  test.each(serializable)('$name', { timeout: long ? 900_000 : 120_000 }, async (spec) => {
     expect(await comparison.compare(spec, 'atomic')).toEqual(agreement)
   })
 })

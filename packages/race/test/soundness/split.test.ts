@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => comparison[Symbol.asyncDispose]())
 
 describe.concurrent('a statement and its own commit are two steps', () => {
-  test.each(specs)('$name', { timeout: 120_000 }, async (spec) => {
+  test.each(specs)('$name', { timeout: long ? 900_000 : 120_000 }, async (spec) => {
     expect(await comparison.compare(spec, 'split')).toEqual(agreement)
   })
 })
