@@ -5,9 +5,12 @@ import { PinnedSession } from './pinned-session.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
 
 /** What `sql.reserve()` gives. */
-type ReservedHandle = Pick<PostgresJsHandle, 'unsafe'>
+type ReservedHandle = Pick<PostgresJsHandle, 'unsafe'> & { release(): void }
 
-type Run = (handle: ReservedHandle, statement: Statement) => Promise<readonly Row[]>
+type Run = (
+  handle: Pick<PostgresJsHandle, 'unsafe'>,
+  statement: Statement,
+) => Promise<readonly Row[]>
 
 /** A connection as postgres.js keeps it; `begin` listens for its end in the same way. */
 interface Connection {
@@ -33,6 +36,7 @@ export async function postgresJsSession(sql: unknown, run: Run): Promise<Session
   }
   const rows = await handle.unsafe(whichBackend.text, [], options as never)
   if (typeof connection?.terminate !== 'function') {
+    handle.release()
     throw unfit('this version does not tell when a connection closes')
   }
   const { state } = rows as { readonly state?: { readonly pid?: number } }
