@@ -35,9 +35,9 @@ export function appStage(tables: string, rows: string): AppStage {
 
 /**
  * Made anew in every run, as a process would. Not strict, so that controls may take locks in any
- * order; without the watch, which asks the server about locks that are held for long.
+ * order; nothing that depends on the clock: a short wait, or the watch over what is held for long.
  */
 export function ownHoldfast({ pool }: FlowContext): OwnHoldfast {
-  const options: HoldfastOptions = { locks: { strict: false, watch: false } }
+  const options: HoldfastOptions = { locks: { strict: false, watch: false, waitMs: 60_000 } }
   return createHoldfast(fromPg(pool), options)
 }
