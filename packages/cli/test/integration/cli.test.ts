@@ -1,5 +1,8 @@
 /** The command as people and scripts run it: a process, its streams and its exit code. */
 import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createDatabase, waitUntil, withClient } from '@holdfast/testkit'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
@@ -61,7 +64,7 @@ describe('without a database', () => {
     expect(out).toMatch(/^GRANT USAGE ON SCHEMA "my ""schema""" TO "a""pp";\n/)
     for (const line of out.trimEnd().split('\n')) {
       expect(line).toMatch(
-        /^GRANT (USAGE ON SCHEMA|EXECUTE ON FUNCTION|SELECT ON TABLE) "my ""schema"""(\."[a-z_]+")? TO "a""pp";$/,
+        /^GRANT (USAGE ON SCHEMA|EXECUTE ON FUNCTION|SELECT(?:, UPDATE, DELETE)? ON TABLE) "my ""schema"""(\."[a-z_]+")? TO "a""pp";$/,
       )
     }
   })
@@ -187,6 +190,26 @@ describe('on a database', () => {
     expect(JSON.parse(repaired.out)).toMatchObject({ schema: 'holdfast', leftover: [] })
     expect(repaired.err).toBe('')
     expect((await withUrl('doctor')).code).toBe(0)
+  })
+
+  test('doctor --claims prints the index that a table of yours lacks', async () => {
+    await withClient(url, (client) =>
+      client.query(`CREATE TABLE outbox (id int PRIMARY KEY, status text NOT NULL, claim_token uuid,
+        lease_until timestamptz)`),
+    )
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-cli-'))
+    const file = join(folder, 'claims.json')
+    await writeFile(file, JSON.stringify([{ table: 'outbox' }]))
+    const missing = await withUrl('doctor', '--claims', file)
+    expect(missing.code).toBe(1)
+    const indexes = [...missing.out.matchAll(/^ {2}(CREATE INDEX .*);$/gm)].map(([, sql]) => sql)
+    expect(indexes).toHaveLength(2)
+    for (const sql of indexes) await withClient(url, (client) => client.query(sql as string))
+    expect(await withUrl('doctor', '--claims', file)).toMatchObject({ code: 0 })
+    await writeFile(file, '{ "tables": 1 }')
+    expect(await withUrl('doctor', '--claims', file)).toMatchObject({ code: 2 })
+    expect(await withUrl('doctor', '--claims', join(folder, 'none'))).toMatchObject({ code: 2 })
+    await rm(folder, { recursive: true })
   })
 
   test('flags come before the environment', async () => {

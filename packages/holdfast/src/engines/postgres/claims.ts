@@ -97,7 +97,7 @@ export function isDue(waiting: Waiting): string {
 }
 
 /** Order of the rows as SQL text. */
-export function orderOf({ priority, order }: Waiting): string {
+function orderOf({ priority, order }: Waiting): string {
   const first =
     priority === undefined
       ? []
