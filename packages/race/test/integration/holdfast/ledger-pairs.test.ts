@@ -14,11 +14,16 @@ const books: readonly [string, Deeds, Past][] = [
   ['stock', stockDeeds, stocked],
 ]
 
+/** The order of the lines matters only to who has them in another order. */
+function isNew([one, other]: readonly string[]): boolean {
+  return one !== 'issue backwards' && (other !== 'issue backwards' || one === 'issue')
+}
+
 // One after the other, or one waits for the other: two ways each.
 const most = { classes: 4, schedules: 8 }
 
 describe.each(books)('%s: any two at once, one alone and one joined', (_, deeds, past) => {
-  test.each(pairsOf(deeds))(
+  test.each(pairsOf(deeds).filter(isNew))(
     '%s and %s',
     async (...names) => {
       const report = await stage.explore({ ...past, flows: flowsOf(deeds, names) })

@@ -86,7 +86,10 @@ export function ledgerStage(weakened?: () => Weakened): LedgerStage {
       return await explore({
         budget,
         // A remembered refusal repeats the moment of the answer.
-        oracle: { ignore: ['operation.refusal'] },
+        oracle: {
+          tables: tables.map((table) => `holdfast.${table}`),
+          ignore: ['operation.refusal'],
+        },
         onProgress: () => undefined,
         ...options,
         url,

@@ -10,14 +10,12 @@ const stage = ledgerStage()
 
 type Triple = [string, string, string]
 
-/** Every three of a book take minutes, not seconds. */
+/** All 308 triples take minutes, not seconds: HOLDFAST_ALL_TRIPLES=1. */
 const all = process.env['HOLDFAST_ALL_TRIPLES'] === '1'
 
 function chosen(deeds: Deeds, some: readonly Triple[]): readonly Triple[] {
   return all ? triplesOf(Object.keys(deeds)) : some
 }
-
-const endings = triplesOf(['consume', 'settle', 'release', 'extend', 'sweep'])
 
 const books: readonly [string, Deeds, Past, readonly Triple[]][] = [
   [
@@ -27,11 +25,17 @@ const books: readonly [string, Deeds, Past, readonly Triple[]][] = [
     chosen(quotaDeeds, [
       ['settle', 'release', 'extend'],
       ['consume', 'hold', 'refund'],
-      ['consume', 'settle', 'set limit'],
-      ['hold', 'adjust', 'release'],
     ]),
   ],
-  ['quota, a hold that is due', quotaDeeds, heldDue, chosen(quotaDeeds, endings)],
+  [
+    'quota, a hold that is due',
+    quotaDeeds,
+    heldDue,
+    chosen(quotaDeeds, [
+      ...triplesOf(['settle', 'release', 'extend', 'sweep']),
+      ['consume', 'settle', 'sweep'],
+    ]),
+  ],
   [
     'credits',
     creditDeeds,
@@ -39,7 +43,6 @@ const books: readonly [string, Deeds, Past, readonly Triple[]][] = [
     chosen(creditDeeds, [
       ['grant', 'spend', 'refund'],
       ['spend', 'settle', 'void'],
-      ['hold', 'release', 'sweep'],
     ]),
   ],
   [
@@ -48,14 +51,13 @@ const books: readonly [string, Deeds, Past, readonly Triple[]][] = [
     stocked,
     chosen(stockDeeds, [
       ['issue', 'issue backwards', 'adjust'],
-      ['issue', 'reserve', 'settle'],
       ['move south', 'move north', 'release'],
     ]),
   ],
 ]
 
-// As many as three callers of a guarded insert have.
-const most = { classes: 30, schedules: 40 }
+// Thirty where all of them meet, as three callers of a guarded insert have; more where some do not.
+const most = { classes: 40, schedules: 42 }
 
 describe.each(books)('%s: three at once', (_, deeds, past, triples) => {
   test.each(triples)(
