@@ -4,6 +4,7 @@ import { createHoldfast } from '../../packages/holdfast/src/index.ts'
 import { bareClaims } from '../claims/bare-claims.ts'
 import { burnDown } from '../claims/burn-down.ts'
 import { createTasks, refill, tasksOptions } from '../claims/claims-ground.ts'
+import { recoveryTimes } from '../claims/recovery.ts'
 import type { BenchScenario } from '../harness/bench-scenario.ts'
 import {
   type Comparison,
@@ -78,7 +79,10 @@ export const claims: BenchScenario = {
       }
       await pool.end()
     }
-    return { comparisons, facts: [await burnDown(server, plan, progress)] }
+    const facts = [await burnDown(server, plan, progress)]
+    // Takes as long as leases do.
+    if (!short) facts.push(await recoveryTimes(server, progress))
+    return { comparisons, facts }
   },
 }
 
