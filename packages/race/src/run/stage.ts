@@ -149,6 +149,8 @@ async function createWing(target: Target, events: GateSite): Promise<Wing> {
           },
         }),
     })
+    // It is kept from run to run, and adapters of ORMs listen to it anew in each.
+    made.setMaxListeners(0)
     // An idle connection that is cut between runs is replaced by the pool.
     made.on('error', ignore)
     made.on('connect', (client) => client.on('error', ignore))
