@@ -24,7 +24,12 @@ import { createQuota, type Quota, type QuotaOptions } from './quota/index.ts'
 import type { AmountKind, AmountOf } from './ledger/book.ts'
 import { createOnce, type Once, type OnceRoomOptions } from './once/index.ts'
 import { createRows, type Rows, type RowsOptions } from './rows/index.ts'
-import { createSchedule, type Schedule, type ScheduleOptions, type ScheduleRoomOptions } from './schedule/index.ts'
+import {
+  createSchedule,
+  type Schedule,
+  type ScheduleOptions,
+  type ScheduleRoomOptions,
+} from './schedule/index.ts'
 import { createStock, type Stock, type StockOptions } from './stock/index.ts'
 import { createTransactions, type Transactions } from './tx/index.ts'
 

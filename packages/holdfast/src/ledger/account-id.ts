@@ -29,7 +29,7 @@ class Memory {
   }
 }
 
-const generation = 10_000
+const generation = 50_000
 const mostBooks = 100
 
 /** By book, where the scope is the key: its name need not be put together then. */
