@@ -61,6 +61,8 @@ export const claims: BenchScenario = {
       const url = await server.createDatabase('claims')
       for (const table of ['ours', 'apart', 'bare']) await createTasks(url, table)
       const pool = await openPool(url, connections)
+      // Also if something fails, so that its error is the one that is seen.
+      await using _pool = { [Symbol.asyncDispose]: async () => await pool.end() }
       const run = async (contest: Contest): Promise<void> => {
         comparisons.push(await compare(contest, plan.effort, progress))
       }
@@ -77,7 +79,6 @@ export const claims: BenchScenario = {
           baseline: bareClaims(binary, { url, table: 'bare', batch, clients: connections }),
         })
       }
-      await pool.end()
     }
     const facts = [await burnDown(server, plan, progress)]
     // Takes as long as leases do.
