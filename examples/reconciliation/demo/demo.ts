@@ -14,7 +14,7 @@ if (!Number.isInteger(plan.nights) || plan.nights < 3) {
 }
 
 console.log(`Three processes wait for the night, to charge 20 merchants once. Their timers are 0, 200
-and 400 ms late. The job takes 20 ms, at the end of a month 700 ms, and then its process is killed before
+and 400 ms late. The job takes 20 ms, at the end of a month 1.4 s, and then its process is killed before
 it is done. ${plan.nights} nights of ${plan.nightMs / 1_000} s, every third of them the end of a month.
 `)
 

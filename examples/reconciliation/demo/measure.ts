@@ -28,7 +28,7 @@ export interface Measured {
 /** Their timers are late by so much: less than a long job takes, more than a short one. */
 const latesMs = [0, 200, 400]
 /** A month's end is under way when its process is killed, and the others have looked already. */
-const killAfterMs = 550
+const killAfterMs = 800
 const schema = new URL('../schema.sql', import.meta.url)
 
 /** Runs three processes through the nights on an empty database, kills some, and looks at what is left. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 const usualMs = 20
-const monthEndMs = 700
+const monthEndMs = 1_400
 
 /** Every third night stands for the end of a month. */
 export function isMonthEnd(night: Date, nightMs: number): boolean {
