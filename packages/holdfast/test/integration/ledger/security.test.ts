@@ -68,16 +68,20 @@ describe('the role', () => {
         [name],
       )
       const column = rows[0]?.column as string
-      for (const statement of [
+      const reading = [
         `SELECT * FROM ${name}`,
         `SELECT ${column} FROM ${name}`,
-        `INSERT INTO ${name} DEFAULT VALUES`,
         `UPDATE ${name} SET ${column} = ${column}`,
         `DELETE FROM ${name}`,
-        `TRUNCATE ${name}`,
         `DO $$ BEGIN LOCK TABLE ${name} IN ACCESS SHARE MODE; END $$`,
         `COPY ${name} TO STDOUT`,
         `SELECT FROM ${name} FOR UPDATE`,
+      ]
+      for (const statement of [
+        // Jobs are claimed by the same statements as rows of the user's own tables.
+        ...(table === 'work' ? [] : reading),
+        `INSERT INTO ${name} DEFAULT VALUES`,
+        `TRUNCATE ${name}`,
         `CREATE TRIGGER mine BEFORE INSERT ON ${name} FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change()`,
         `CREATE RULE mine AS ON INSERT TO ${name} DO INSTEAD NOTHING`,
         `ALTER TABLE ${name} DISABLE TRIGGER ALL`,
