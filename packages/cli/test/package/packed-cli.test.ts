@@ -41,7 +41,9 @@ beforeAll(async () => {
   const modules = join(project, 'node_modules')
   await unpack('holdfast', join(modules, 'holdfast'))
   files = await unpack('cli', join(modules, '@holdfast/cli'))
-  await symlink(join(workspaceRoot, 'node_modules/pg'), join(modules, 'pg'))
+  for (const name of ['croner', 'pg']) {
+    await symlink(join(workspaceRoot, 'node_modules', name), join(modules, name))
+  }
 })
 
 afterAll(async () => {

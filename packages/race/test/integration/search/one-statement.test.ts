@@ -96,8 +96,8 @@ describe.each([
   test('others: runs by random priorities, whole statements, and two calls at once', async () => {
     const [split, whole] = [await byChance(flow, 'split'), await byChance(flow, 'atomic')]
     const plain = await atOnce(flow)
-    console.log(
-      `${name}: of ${rounds} runs, by random priorities ${split}; the same with whole statements ${whole}; two calls at once ${plain}`,
+    process.stdout.write(
+      `${name}: of ${rounds} runs, by random priorities ${split}; the same with whole statements ${whole}; two calls at once ${plain}\n`,
     )
     // A statement that is not taken apart cannot be overtaken, whatever the order.
     expect(whole).toBe(0)
