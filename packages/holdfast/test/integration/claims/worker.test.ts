@@ -228,7 +228,8 @@ describe('stopping', () => {
         'all done',
         async () => (await states(name)).every((state) => state === 'ok') || undefined,
       )
-      expect(worker.active).toBe(0)
+      // The database knows a moment before the worker does.
+      await waitUntil('none at work', () => worker.active === 0 || undefined)
     }
     await fixture.observer.query(`INSERT INTO ${name} DEFAULT VALUES`)
     expect((await claims.claim(9)).length).toBe(1)
