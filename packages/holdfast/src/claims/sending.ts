@@ -1,7 +1,8 @@
 import type { Driver, Executor, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss, wasNeverSent } from '../core/sql-state.ts'
-import { isJoined, joinMark } from '../engines/postgres/claims.ts'
+import { isJoined } from '../engines/postgres/claims.ts'
+import { joinMarker } from '../engines/postgres/join-marker.ts'
 import { retryDefaults, retrying } from '../tx/retry.ts'
 
 /** One statement in a transaction of its own; run again after a conflict, never after a lost answer. */
@@ -30,7 +31,7 @@ export async function joinedTo<Tx>(driver: Driver<Tx>, tx: Tx): Promise<Transact
   const state = transaction.state()
   if (state === 'none') throw holdfastError('CLAIM_OUTSIDE_TRANSACTION')
   if (state === 'unknown') {
-    await transaction.query(joinMark)
+    await transaction.query(joinMarker)
     const [row] = await transaction.query(isJoined)
     if (row?.['joined'] !== true) throw holdfastError('CLAIM_OUTSIDE_TRANSACTION')
   }

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Driver, Row } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
-import { holdfastError } from '../core/errors.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
 import { enqueueWork } from '../engines/postgres/work.ts'
+import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
 import { type BackoffOptions, invalid, positive } from './layout.ts'
@@ -130,19 +129,13 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
       const answers = JSON.parse(String(rows[0]?.['answer'])) as [string | null, boolean][]
       return answers.map(([id, added]) => ({ id: id ?? undefined, added }))
     } catch (error) {
-      if (missingStates.has(sqlStateOf(error))) {
-        throw holdfastError('SCHEMA_MISSING', { cause: error })
-      }
-      throw error
+      throw schemaMissing(error) ?? error
     }
   }
 }
 
 /** PostgreSQL cuts names after 63 bytes. */
 const channelMost = 63
-
-/** No such schema, function or right to use it. */
-const missingStates: ReadonlySet<string | undefined> = new Set(['3F000', '42883', '42501'])
 
 function itemOf<P>(queue: string, work: NewWork<P>): Row {
   const { payload, scope = queue, uniqueKey, priority, runAt, delay, maxAttempts } = work

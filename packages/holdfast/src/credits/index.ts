@@ -6,6 +6,7 @@ import {
   type AmountOf,
   amountReader,
   calledWith,
+  type LineOptions,
   type OperationOptions,
   type PreparedLine,
   single,
@@ -31,6 +32,7 @@ import {
 import type { Verdict } from '../ledger/verdict.ts'
 import { type GrantOptions, termsText } from './grant-terms.ts'
 
+export type { LineOptions } from '../ledger/book.ts'
 export type { Grant, GrantState } from '../ledger/grants.ts'
 export type { GrantOptions, Rollover } from './grant-terms.ts'
 
@@ -57,16 +59,6 @@ export interface HoldOptions extends OperationOptions {
 export interface RefundOptions extends OperationOptions {
   /** The spending or hold that is given back, wholly or in part; never more than it took. */
   readonly of: string
-}
-
-/** Options of `line`. Without `ttl` and `of` the line spends its amount. */
-export interface LineOptions {
-  /** What must stay together on one server. @defaultValue the scope of the operation, else the key */
-  readonly scope?: string
-  /** Puts the amount aside for this long instead. */
-  readonly ttl?: Duration
-  /** Gives back what that operation took instead. Name the books in the order they had there. */
-  readonly of?: string
 }
 
 /** Options of `grants`. */

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import {
   amountText,
@@ -33,6 +34,16 @@ export type AmountOf<K extends AmountKind> = K extends 'bigint' ? bigint : numbe
 
 export function amountReader<K extends AmountKind>(kind: K): AmountReader<AmountOf<K>> {
   return (kind === 'bigint' ? bigintAmounts : numberAmounts) as AmountReader<AmountOf<K>>
+}
+
+/** Options of `line`. Without `ttl` and `of` the line takes its amount. */
+export interface LineOptions {
+  /** What must stay together on one server. @defaultValue the scope of the operation, else the key */
+  readonly scope?: string
+  /** Puts the amount aside for this long instead. */
+  readonly ttl?: Duration
+  /** Gives back what that operation took instead. Name the books in the order they had there. */
+  readonly of?: string
 }
 
 /** A line that belongs to no operation yet; see `Ledger.apply`. */

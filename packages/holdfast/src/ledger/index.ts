@@ -1,7 +1,7 @@
 import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
-import { joinMarker, type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger.ts'
+import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger.ts'
+import { queryJoined, schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { type AdjustOptions, adjustment } from './adjusting.ts'
 import { answersOf, type LineAnswer } from './answer.ts'
@@ -244,15 +244,9 @@ async function applyJoined<Tx>(
   tx: Tx,
   request: Request,
 ): Promise<LineAnswer[]> {
-  const transaction = joined(driver, tx)
-  if (transaction.state() !== 'unknown') {
-    return answersIn(await transaction.query(statementFor(sure, [request])), request)
-  }
-  const marking = transaction.query(joinMarker)
-  // A client that pipelines spends no round trip on a statement sent right behind.
-  if (!driver.capabilities.pipelines) await marking
-  const [, rows] = await Promise.all([marking, transaction.query(statementFor(unsure, [request]))])
-  if (rows[0]?.['answer'] === null) throw holdfastError('LEDGER_OUTSIDE_TRANSACTION')
+  const rows = await queryJoined(driver, tx, 'LEDGER_OUTSIDE_TRANSACTION', (marked) =>
+    statementFor(marked ? unsure : sure, [request]),
+  )
   return answersIn(rows, request)
 }
 
@@ -264,13 +258,4 @@ function joined<Tx>(driver: Driver<Tx>, tx: Tx): Transaction<Tx> {
   const transaction = driver.join(tx)
   if (transaction.state() === 'none') throw holdfastError('LEDGER_OUTSIDE_TRANSACTION')
   return transaction
-}
-
-/** No such schema, function or right to use it. */
-const missingStates: ReadonlySet<string | undefined> = new Set(['3F000', '42883', '42501'])
-
-function schemaMissing(error: unknown): Error | undefined {
-  return missingStates.has(sqlStateOf(error))
-    ? holdfastError('SCHEMA_MISSING', { cause: error })
-    : undefined
 }

@@ -6,6 +6,7 @@ import {
   type AmountOf,
   amountReader,
   calledWith,
+  type LineOptions,
   type OperationOptions,
   type PreparedLine,
   single,
@@ -25,6 +26,7 @@ import { DenyCache, type DenyCacheOptions } from './deny-cache.ts'
 import { createQuotaUpkeep, type QuotaUpkeep } from './quota-upkeep.ts'
 import { invalid, type QuotaLine, type Window, windowOf } from './window.ts'
 
+export type { LineOptions } from '../ledger/book.ts'
 export type { DenyCacheOptions } from './deny-cache.ts'
 export type { PeekOptions, QuotaUpkeep, UsedRow } from './quota-upkeep.ts'
 export type { Period, Window } from './window.ts'
@@ -66,16 +68,6 @@ export interface HoldOptions extends ConsumeOptions {
 export interface RefundOptions extends OperationOptions {
   /** The operation that is given back, wholly or in part; never more than it took. */
   readonly of: string
-}
-
-/** Options of `line`. Without `ttl` and `of` the line uses up its amount. */
-export interface LineOptions {
-  /** What must stay together on one server. @defaultValue the scope of the operation, else the key */
-  readonly scope?: string
-  /** Puts the amount aside for this long instead. */
-  readonly ttl?: Duration
-  /** Gives back what that operation took instead. Name the books in the order they had there. */
-  readonly of?: string
 }
 
 /** `used + cost <= limit`, exact under any concurrency. */

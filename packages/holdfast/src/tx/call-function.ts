@@ -1,8 +1,9 @@
-import type { Driver, Row, Transaction } from '../core/driver.ts'
+import type { Driver, Row, Statement } from '../core/driver.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { type FunctionCall, joinMarker } from '../engines/postgres/function-call.ts'
+import type { FunctionCall } from '../engines/postgres/function-call.ts'
+import { joinMarker } from '../engines/postgres/join-marker.ts'
 import { assertNotNested } from './run.ts'
 
 /**
@@ -18,7 +19,11 @@ export async function callFunction<Tx>(
   outside: ErrorCode,
 ): Promise<string | null> {
   try {
-    if (tx !== undefined) return await callJoined(driver, driver.join(tx), call, outside)
+    if (tx !== undefined) {
+      return answerOf(
+        await queryJoined(driver, tx, outside, (marked) => (marked ? call.marked : call.plain)),
+      )
+    }
     // A second connection could wait for what this transaction holds, for ever.
     assertNotNested(driver)
     return answerOf(await driver.alone.query(call.plain))
@@ -27,22 +32,28 @@ export async function callFunction<Tx>(
   }
 }
 
-async function callJoined<Tx>(
+/**
+ * One statement in the caller's transaction, which must really be open. Where the client cannot tell,
+ * the statement is asked for with `marked`: it then answers null unless `joinMarker` came before it.
+ *
+ * @throws `outside` if the handle is not in a transaction
+ */
+export async function queryJoined<Tx>(
   driver: Driver<Tx>,
-  transaction: Transaction<Tx>,
-  call: FunctionCall,
+  tx: Tx,
   outside: ErrorCode,
-): Promise<string | null> {
+  statement: (marked: boolean) => Statement,
+): Promise<readonly Row[]> {
+  const transaction = driver.join(tx)
   const state = transaction.state()
   if (state === 'none') throw holdfastError(outside)
-  if (state !== 'unknown') return answerOf(await transaction.query(call.plain))
+  if (state !== 'unknown') return await transaction.query(statement(false))
   const marking = transaction.query(joinMarker)
   // A client that pipelines spends no round trip on a statement sent right behind.
   if (!driver.capabilities.pipelines) await marking
-  const [, rows] = await Promise.all([marking, transaction.query(call.marked)])
-  const answer = answerOf(rows)
-  if (answer === null) throw holdfastError(outside)
-  return answer
+  const [, rows] = await Promise.all([marking, transaction.query(statement(true))])
+  if (rows[0]?.['answer'] === null) throw holdfastError(outside)
+  return rows
 }
 
 /** The one text that our functions answer. */

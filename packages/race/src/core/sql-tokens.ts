@@ -120,3 +120,15 @@ function match(pattern: RegExp, sql: string, at: number): string | undefined {
   pattern.lastIndex = at
   return pattern.exec(sql)?.[0]
 }
+
+/** How a statement begins that reads or writes rows. */
+export const queryVerbs: ReadonlySet<string> = new Set([
+  'select',
+  'insert',
+  'update',
+  'delete',
+  'merge',
+  'with',
+  'values',
+  'table',
+])

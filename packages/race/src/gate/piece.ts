@@ -1,4 +1,4 @@
-import { readStatements, type SqlStatement } from '../core/sql-tokens.ts'
+import { queryVerbs, readStatements, type SqlStatement } from '../core/sql-tokens.ts'
 import type { Column } from '../wire/backend.ts'
 import type { Frame } from '../wire/frame-reader.ts'
 import {
@@ -49,21 +49,10 @@ export interface PieceCollector {
   named(): readonly (readonly [string, Prepared])[]
 }
 
-const splittableVerbs = new Set([
-  'select',
-  'insert',
-  'update',
-  'delete',
-  'merge',
-  'with',
-  'values',
-  'table',
-])
-
 /** Whether an autocommit statement may be executed first and committed later. */
 function isSplittable(statement: SqlStatement): boolean {
   const [first] = statement.tokens.filter((token) => token.text !== '(')
-  return first?.kind === 'word' && splittableVerbs.has(first.text)
+  return first?.kind === 'word' && queryVerbs.has(first.text)
 }
 
 export function createPieceCollector(): PieceCollector {

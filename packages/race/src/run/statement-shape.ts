@@ -1,5 +1,5 @@
 import type { Footprint } from '../core/model.ts'
-import { readStatements, type SqlToken } from '../core/sql-tokens.ts'
+import { readStatements, type SqlToken, queryVerbs } from '../core/sql-tokens.ts'
 
 /**
  * What the text of a statement tells by itself. It is used to make footprints finer, never to guess:
@@ -53,16 +53,6 @@ const local = new Set([
   'unlisten',
   'discard',
   'close',
-])
-const queries = new Set([
-  'select',
-  'insert',
-  'update',
-  'delete',
-  'merge',
-  'with',
-  'values',
-  'table',
 ])
 const writers = new Set(['insert', 'update', 'delete', 'merge'])
 
@@ -125,7 +115,7 @@ function kindOf(verb: string, words: readonly string[]): StatementShape['kind'] 
   if (verb === 'prepare' && words[1] === 'transaction') return 'unknown'
   if (local.has(verb)) return 'local'
   if (verb === 'lock' || verb === 'truncate') return 'lock'
-  return queries.has(verb) ? 'query' : 'unknown'
+  return queryVerbs.has(verb) ? 'query' : 'unknown'
 }
 
 /** DML verbs that begin a statement or a part of a WITH; `FOR UPDATE` and `DO UPDATE` do not count. */
@@ -158,7 +148,7 @@ function columnsOf(tokens: readonly SqlToken[]): string[] | undefined {
     if (token.text === ',') continue
     // A sub-select and not a list of columns.
     if (token.kind !== 'word' && token.kind !== 'name') return undefined
-    if (token.kind === 'word' && queries.has(token.text)) return undefined
+    if (token.kind === 'word' && queryVerbs.has(token.text)) return undefined
     columns.push(token.text)
   }
   return undefined

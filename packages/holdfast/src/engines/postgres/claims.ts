@@ -1,5 +1,6 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
+import { isMarked } from './join-marker.ts'
 import { type Columns, columnList, sameKey, typedRecord } from './rows.ts'
 
 /**
@@ -308,13 +309,8 @@ export function claimedRows(waiting: Waiting, rows: readonly Row[]): ClaimedRow[
   })
 }
 
-/** A setting that lasts as long as the transaction: without one it is gone in the next statement. */
-export const joinMark: Statement = {
-  text: "SELECT pg_catalog.set_config('holdfast.joined', 'yes', true) AS joined",
-  values: [],
-}
-
+/** Whether `joinMarker` came before, in the same transaction. */
 export const isJoined: Statement = {
-  text: "SELECT coalesce(pg_catalog.current_setting('holdfast.joined', true), '') = 'yes' AS joined",
+  text: `SELECT coalesce(${isMarked}, false) AS joined`,
   values: [],
 }

@@ -1,6 +1,6 @@
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
-import { joinMarker } from './ledger.ts'
+import { isMarked } from './join-marker.ts'
 
 /** A parameter: its type in SQL and the value, which is sent as text. */
 export type Argument = readonly [
@@ -15,10 +15,6 @@ export interface FunctionCall {
   /** Does nothing and answers null unless `joinMarker` came before it in the same transaction. */
   readonly marked: Statement
 }
-
-export { joinMarker }
-
-const isMarked = "pg_catalog.current_setting('holdfast.joined', true) = 'yes'"
 
 /** `schema.name(…)`; every placeholder carries its cast, so that every client binds the same. */
 export function functionCall(

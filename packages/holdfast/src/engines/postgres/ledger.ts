@@ -1,5 +1,6 @@
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
+import { isMarked } from './join-marker.ts'
 
 /** How many parameters the functions take; the types are the functions'. */
 export const columnsOfMany = 21
@@ -42,17 +43,6 @@ export function ledgerCalls(schema: string, joined = false): LedgerCalls {
     one: statement(`${name}.apply_one(${placeholders(valuesOfOne)})`, 'one'),
   }
 }
-
-/**
- * For clients that cannot tell whether they are in a transaction. The setting lasts as long as one:
- * in autocommit it is gone before the next statement.
- */
-export const joinMarker: Statement = {
-  text: "SELECT pg_catalog.set_config('holdfast.joined', 'yes', true) AS joined",
-  values: [],
-}
-
-const isMarked = "pg_catalog.current_setting('holdfast.joined', true) = 'yes'"
 
 /** An array as PostgreSQL reads it, put together element by element. */
 export class ArrayLiteral {
