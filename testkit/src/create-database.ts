@@ -4,6 +4,8 @@ import { Client } from 'pg'
 /** One connection for one piece of work; closed whatever happens. */
 export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url })
+  // A connection that breaks fails the statement that is under way, or the next one; the event says no more.
+  client.on('error', () => undefined)
   await client.connect()
   try {
     return await work(client)

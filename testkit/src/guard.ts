@@ -9,19 +9,29 @@ import type { ServiceAccount } from './service-account.ts'
 /** Our end of a guardian process: a folder of our own and at most one server in it. */
 export interface Guard {
   readonly folder: string
+  /** What the programs wrote. */
+  readonly logFile: string
+  /** Whether the folder `data` is a file system of its own, as was asked for. */
+  readonly inMemory: boolean
   /** Runs a program to its end, e.g. `initdb`. Rejects with its output if it fails. */
   run(command: Command): Promise<void>
-  /** Starts the server and gives its pid. Being started does not mean being ready. */
-  serve(command: Command): Promise<number>
+  /** Starts the server. Being started does not mean being ready. */
+  serve(command: Command): Promise<void>
+  /** Of the server that was started last. */
+  pid(): number
   /** What the server wrote, if it ended without being asked to. */
   ended(): string | undefined
   /** Stops the server, removes the folder, ends the guardian. Calling it again is harmless. */
   stop(signal: NodeJS.Signals): Promise<void>
 }
 
-export async function openGuard(name: string, account?: ServiceAccount): Promise<Guard> {
+export async function openGuard(
+  name: string,
+  account?: ServiceAccount,
+  memoryMb?: number,
+): Promise<Guard> {
   const folder = join(tmpdir(), `holdfast-${name}-${randomBytes(6).toString('hex')}`)
-  const plan: GuardianPlan = { folder, account }
+  const plan: GuardianPlan = { folder, account, memoryMb }
   const guardian = spawn(
     process.execPath,
     [fileURLToPath(new URL('./guardian.ts', import.meta.url)), JSON.stringify(plan)],
@@ -36,10 +46,11 @@ export async function openGuard(name: string, account?: ServiceAccount): Promise
     guardian.once('exit', () => resolve())
   })
   let endLog: string | undefined
+  let pid: number | undefined
   guardian.on('message', (message: Reply) => {
     if (message.kind === 'ended') endLog = message.log
   })
-  await answer(guardian, 'ready')
+  const { mounted } = await answer(guardian, 'ready')
   // A forgotten server must not keep the test process alive; its guardian cleans up after it.
   guardian.unref()
   guardian.channel?.unref()
@@ -67,12 +78,18 @@ export async function openGuard(name: string, account?: ServiceAccount): Promise
 
   return {
     folder,
+    logFile: join(folder, 'log'),
+    inMemory: mounted,
     async run(command) {
       await ask({ kind: 'run', command }, 'ran')
     },
     async serve(command) {
       endLog = undefined
-      return (await ask({ kind: 'serve', command }, 'serving')).pid
+      pid = (await ask({ kind: 'serve', command }, 'serving')).pid
+    },
+    pid() {
+      if (pid === undefined) throw new Error('no server was started')
+      return pid
     },
     ended: () => endLog,
     async stop(signal) {

@@ -5,9 +5,20 @@
  *
  * It is a program, started by guard.ts; the messages are its only interface.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { chownSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import {
+  chownSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { processesIn } from './processes-in.ts'
+import { sendSignal } from './send-signal.ts'
 import type { ServiceAccount } from './service-account.ts'
 
 export interface Command {
@@ -18,6 +29,8 @@ export interface Command {
 export interface GuardianPlan {
   readonly folder: string
   readonly account?: ServiceAccount | undefined
+  /** The folder `data` is in memory, a file system of its own with so much room. */
+  readonly memoryMb?: number | undefined
 }
 
 export type Request =
@@ -26,7 +39,7 @@ export type Request =
   | { readonly kind: 'stop'; readonly signal: NodeJS.Signals }
 
 export type Reply =
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready'; readonly mounted: boolean }
   | { readonly kind: 'ran'; readonly code: number | null }
   | { readonly kind: 'serving'; readonly pid: number }
   | { readonly kind: 'failed'; readonly reason: string }
@@ -35,13 +48,18 @@ export type Reply =
 /** A server that has not stopped by then is killed. */
 const stopLimitMs = 20_000
 
-function guard({ folder, account }: GuardianPlan): void {
+/** A server that is started again and again writes into the same log. */
+const logLimitBytes = 4_000_000
+
+function guard({ folder, account, memoryMb }: GuardianPlan): void {
   const logFile = join(folder, 'log')
+  const memory = join(folder, 'data')
   let child: ChildProcess | undefined
   let leaving = false
 
   mkdirSync(folder, { mode: 0o700 })
   if (account !== undefined) chownSync(folder, account.uid, account.gid)
+  const mounted = memoryMb !== undefined && mount(memory, memoryMb, account)
 
   const reply = (message: Reply): void => {
     // The other side may be gone; then the closing channel is what we act on.
@@ -50,13 +68,19 @@ function guard({ folder, account }: GuardianPlan): void {
 
   const start = ({ file, args }: Command): ChildProcess => {
     const log = openSync(logFile, 'a')
-    return spawn(file, args, { ...account, cwd: folder, stdio: ['ignore', log, log] })
+    if (statSync(logFile).size > logLimitBytes) truncateSync(logFile)
+    const started = spawn(file, args, { ...account, cwd: folder, stdio: ['ignore', log, log] })
+    closeSync(log)
+    return started
   }
 
   const leave = (signal: NodeJS.Signals): void => {
     if (leaving) return
     leaving = true
     const finish = (): void => {
+      // What a server that was killed left running.
+      for (const pid of processesIn(folder)) sendSignal(pid, 'SIGKILL')
+      if (mounted) spawnSync('umount', ['--lazy', memory])
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
       process.exit(0)
     }
@@ -66,6 +90,8 @@ function guard({ folder, account }: GuardianPlan): void {
     }
     child.once('exit', finish)
     child.kill(signal)
+    // It may have been stopped by a test.
+    child.kill('SIGCONT')
     setTimeout(() => child?.kill('SIGKILL'), stopLimitMs)
   }
 
@@ -86,7 +112,7 @@ function guard({ folder, account }: GuardianPlan): void {
     }
     started.once('spawn', () => reply({ kind: 'serving', pid: started.pid as number }))
     started.once('exit', () => {
-      if (!leaving) reply({ kind: 'ended', log: readFileSync(logFile, 'utf8') })
+      if (!leaving) reply({ kind: 'ended', log: readFileSync(logFile, 'utf8').slice(-20_000) })
     })
   })
   // SIGQUIT is PostgreSQL's immediate shutdown: the data is about to be deleted anyway.
@@ -94,7 +120,18 @@ function guard({ folder, account }: GuardianPlan): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => leave('SIGQUIT'))
   }
-  reply({ kind: 'ready' })
+  reply({ kind: 'ready', mounted })
+}
+
+/** Only root may, and not everywhere; whoever wants it has to look whether it was done. */
+function mount(place: string, sizeMb: number, account: ServiceAccount | undefined): boolean {
+  mkdirSync(place, { mode: 0o700 })
+  const owner = account === undefined ? '' : `,uid=${account.uid},gid=${account.gid}`
+  const options = `size=${sizeMb}m,mode=0700${owner}`
+  const made = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'holdfast-testkit', place])
+  if (made.status === 0) return true
+  rmSync(place, { recursive: true })
+  return false
 }
 
 guard(JSON.parse(process.argv[2] as string) as GuardianPlan)

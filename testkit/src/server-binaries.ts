@@ -44,8 +44,20 @@ export function postgresBinaries(version: PostgresVersion): string {
 }
 
 export function pgbouncerBinary(): string {
-  const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin']
-  return join(pick(folders, 'pgbouncer', 'PgBouncer'), 'pgbouncer')
+  return onPath('pgbouncer', 'PgBouncer')
+}
+
+export function etcdBinary(): string {
+  return onPath('etcd', 'etcd')
+}
+
+export function patroniBinary(): string {
+  return onPath('patroni', 'Patroni')
+}
+
+function onPath(program: string, product: string): string {
+  const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin']
+  return join(pick(folders, program, product), program)
 }
 
 function pick(folders: string[], program: string, product: string): string {

@@ -39,3 +39,25 @@ test('PgBouncer pools transactions, for every database of the server', async () 
     expect(rows).toContainEqual(expect.objectContaining({ key: 'pool_mode', value: 'transaction' }))
   })
 })
+
+test('PgBouncer starts again on its port, and goes in front of another server', async () => {
+  await using server = await startPostgres()
+  await using other = await server.standby()
+  await using pooler = await startPgBouncer(server, { settings: { server_login_retry: '1' } })
+  const asked = async (): Promise<boolean> =>
+    await withClient(pooler.url(), async (client) => {
+      const { rows } = await client.query<{ standby: boolean }>(
+        'SELECT pg_is_in_recovery() AS standby',
+      )
+      return rows[0]?.standby ?? false
+    })
+  expect(await asked()).toBe(false)
+  const { pid } = pooler
+  await pooler.kill()
+  await expect(asked()).rejects.toThrow(/ECONNREFUSED/)
+  await pooler.startAgain()
+  expect(pooler.pid).not.toBe(pid)
+  expect(await asked()).toBe(false)
+  await pooler.repoint(other)
+  expect(await asked()).toBe(true)
+})

@@ -49,6 +49,33 @@ describe.each(postgresVersions)('PostgreSQL %i', (version) => {
   })
 })
 
+test('a server that was killed or shut down starts again on its data and port', async () => {
+  await using server = await startPostgres({ memoryMb: 300 })
+  if (process.getuid?.() !== 0) expect(server.inMemory).toBe(false)
+  await one(server.url(), 'CREATE TABLE kept AS SELECT 42 AS answer')
+  const { pid, port } = server
+  await server.kill()
+  await expect(one(server.url(), 'SELECT 1')).rejects.toThrow(/ECONNREFUSED/)
+  await server.startAgain()
+  expect(server.pid).not.toBe(pid)
+  expect(server.port).toBe(port)
+  // The postmaster alone: its children have to notice, and one of them cannot.
+  await withClient(server.url(), async (client) => {
+    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+    process.kill(rows[0]?.pid ?? 0, 'SIGSTOP')
+    process.kill(server.pid, 'SIGKILL')
+    await waitUntil('the postmaster has ended', () =>
+      existsSync(`/proc/${server.pid}/exe`) ? undefined : true,
+    )
+    await server.startAgain()
+  })
+  for (const mode of ['fast', 'immediate'] as const) {
+    await server.shutDown(mode)
+    await server.startAgain()
+  }
+  expect(await one(server.url(), 'SELECT answer FROM kept')).toBe(42)
+})
+
 test('a server that cannot start says why', async () => {
   await expect(startPostgres({ settings: { max_connections: 'many' } })).rejects.toThrow(
     /invalid value for parameter "max_connections"/,
