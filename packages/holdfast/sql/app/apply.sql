@@ -570,6 +570,11 @@ BEGIN
         s_refilled[s] := m_refilled[m];
         s_allowance[s] := m_allowed[m];
         statuses[k] := 9;
+        IF every_us[l_ord[k]] IS NOT NULL THEN
+          -- Refilled for nothing, like a refused one; the debit has what was spilt in it.
+          shown[k] := m_credit[m] - m_debit[m]
+            + CASE WHEN m_kind[m] = 2 THEN amounts[l_ord[k]] ELSE 0 END;
+        END IF;
         IF m_kind[m] NOT IN (4, 5) THEN wanted := wanted - 1; END IF;
         IF m_kind[m] IN (4, 5) THEN
           g := h_at[k];
@@ -707,6 +712,8 @@ BEGIN
       AS u(place, state, settled, seq, ended_at, expires_at, changed)
     WHERE h.ctid = u.place AND u.changed;
   END IF;
+  -- Locks make the commit wait for the standby; an answer that took none has to see to it.
+  IF expected = 0 AND true = ANY (l_known) THEN PERFORM wait_for_standby(); END IF;
   RETURN array_to_string(answers, E'\n');
 END
 $$;

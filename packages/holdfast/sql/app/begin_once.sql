@@ -25,6 +25,7 @@ BEGIN
     AND x.expires_at > clock_timestamp();
   IF NOT FOUND THEN RETURN 'first'; END IF;
   IF o.fingerprint <> fingerprint THEN RETURN 'mismatch'; END IF;
+  PERFORM wait_for_standby();
   RETURN concat('done', ':' || o.result);
 END
 $$;

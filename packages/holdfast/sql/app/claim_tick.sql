@@ -7,11 +7,12 @@
 -- overlap  0 skip a tick whose instant comes while another is at work; 1 wait for it; 2 let both work
 -- retake   an attempt whose lease ran out may be followed by another one; otherwise it is lost
 -- run      false: pass over this tick and all before it
+-- after    the latest tick that the caller has seen taken
 -- answer   claimed,attempt,at,now; skipped; lost; or, with nothing changed: busy; taken; passed; paused;
 --          early,microseconds
 CREATE OR REPLACE FUNCTION :"schema".claim_tick(
   name text, at timestamptz, manual boolean, token uuid, holder text, lease_ms bigint,
-  overlap integer, retake boolean, most integer, missed integer, run boolean
+  overlap integer, retake boolean, most integer, missed integer, run boolean, after timestamptz
 ) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = :"schema", pg_temp
@@ -31,8 +32,17 @@ BEGIN
   IF NOT FOUND THEN RETURN 'busy'; END IF;
   -- After the lock: what others finished before we had it lies before this moment.
   moment := clock_timestamp();
-  IF at IS NULL THEN at := moment; END IF;
+  IF at IS NULL THEN
+    -- Asked again: the one that was taken the first time.
+    SELECT x.at INTO at
+    FROM tick x
+    WHERE x.bucket = bucket AND x.schedule = name AND x.manual AND x.state = 0 AND x.token = token;
+    at := coalesce(at, moment);
+  END IF;
   IF s.paused_at IS NOT NULL AND NOT manual THEN RETURN 'paused'; END IF;
+  -- What the caller has seen is not here: it was told by a server that has been replaced since. To take this
+  -- tick would be to pass over the one that is missing.
+  IF after > s.last_tick THEN RETURN 'busy'; END IF;
   IF at > moment THEN RETURN concat_ws(',', 'early', micros(at) - micros(moment)); END IF;
 
   SELECT x.* INTO t

@@ -55,6 +55,8 @@ BEGIN
   IF channel IS NOT NULL AND cardinality(added) > 0 THEN
     PERFORM pg_notify(channel, '');
   END IF;
+  -- That it was there before is only certain once the standby has it too.
+  IF cardinality(added) = 0 THEN PERFORM wait_for_standby(); END IF;
   RETURN answer;
 END
 $$;

@@ -11,6 +11,7 @@ BEGIN
     SELECT l.bucket, l.scope, l.name FROM lease l
     WHERE greatest(l.expires_at + l.delay, l.acquired_at)
       < clock_timestamp() - greatest(idle_ms, 0) * interval '1 millisecond'
+      AND NOT away(l.bucket)
     LIMIT greatest(1, least(most, 10000))
     FOR UPDATE SKIP LOCKED
   )

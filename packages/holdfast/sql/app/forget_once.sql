@@ -10,7 +10,7 @@ BEGIN
   WITH due AS MATERIALIZED (
     SELECT x.bucket, x.key, x.scope
     FROM once x
-    WHERE x.expires_at <= statement_timestamp()
+    WHERE x.expires_at <= statement_timestamp() AND NOT away(x.bucket)
     ORDER BY x.expires_at
     LIMIT greatest(1, least(most, 10000))
     FOR UPDATE SKIP LOCKED

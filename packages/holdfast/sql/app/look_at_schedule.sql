@@ -1,5 +1,5 @@
--- What there is to know before a tick is taken, as JSON: the time, the latest tick, and the open tick
--- whose lease ends first. Makes the schedule known if it is not: ticks before this moment are none of
+-- What there is to know before a tick is taken, as JSON: the time, the latest tick, the open tick
+-- whose lease ends first, and the rule that is noted. Makes the schedule known if it is not: ticks before this moment are none of
 -- its business, or all of them are if "from_ever".
 CREATE OR REPLACE FUNCTION :"schema".look_at_schedule(name text, from_ever boolean) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -25,6 +25,6 @@ BEGIN
   LIMIT 1;
   RETURN json_build_object('now', micros(clock_timestamp()), 'last', micros(s.last_tick),
     'paused', s.paused_at IS NOT NULL, 'open', micros(t.at), 'manual', t.manual,
-    'until', micros(t.lease_until));
+    'until', micros(t.lease_until), 'rule', s.rule);
 END
 $$;

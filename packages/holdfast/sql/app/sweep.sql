@@ -20,11 +20,11 @@ BEGIN
       SELECT d.bucket, d.account
       FROM (
         (SELECT h.bucket, h.account FROM hold h
-         WHERE h.state = 0 AND h.expires_at <= moment
+         WHERE h.state = 0 AND h.expires_at <= moment AND NOT away(h.bucket)
          ORDER BY h.expires_at LIMIT batch)
         UNION ALL
         (SELECT g.bucket, g.account FROM credit_grant g
-         WHERE g.due_at < 'infinity' AND g.due_at <= moment
+         WHERE g.due_at < 'infinity' AND g.due_at <= moment AND NOT away(g.bucket)
          ORDER BY g.due_at LIMIT batch)
       ) d
       GROUP BY d.bucket, d.account
@@ -40,9 +40,9 @@ BEGIN
     fallen := fallen + fall_due(due.bucket, due.account);
   END LOOP;
   RETURN concat_ws(',', fallen, (EXISTS (
-    SELECT FROM hold h WHERE h.state = 0 AND h.expires_at <= moment
+    SELECT FROM hold h WHERE h.state = 0 AND h.expires_at <= moment AND NOT away(h.bucket)
   ) OR EXISTS (
-    SELECT FROM credit_grant g WHERE g.due_at < 'infinity' AND g.due_at <= moment
+    SELECT FROM credit_grant g WHERE g.due_at < 'infinity' AND g.due_at <= moment AND NOT away(g.bucket)
   ))::integer);
 END
 $$;

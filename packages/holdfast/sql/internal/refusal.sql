@@ -29,10 +29,12 @@ BEGIN
         coalesce(micros(b.moved_at), 0) AS at, u.flag & 4 <> 0 AS rolling,
         coalesce(b.due_at, 'infinity') AS due_at, b.refilled_at,
         CASE
-          -- What a rate limit has been refilled with is not in the balance.
-          WHEN u.every IS NOT NULL THEN coalesce(least(
-            u.allowance - b.credited + b.debited + b.held,
-            floor(extract(epoch FROM moment - b.refilled_at) * 1000000 / u.every)::bigint), 0)
+          -- What a rate limit has been refilled with is not in the balance. One that was never used
+          -- is full: least() passes over the null.
+          WHEN u.every IS NOT NULL THEN least(
+            CASE WHEN b.pinned THEN b.allowance ELSE coalesce(u.allowance, b.allowance, 0) END
+              - coalesce(b.credited - b.debited - b.held, 0),
+            floor(extract(epoch FROM moment - b.refilled_at) * 1000000 / u.every)::bigint)
           WHEN b.pinned THEN b.allowance
           ELSE coalesce(u.allowance, b.allowance, 0)
         END AS allowed

@@ -4,7 +4,11 @@ CREATE OR REPLACE FUNCTION :"schema".audit_chains(
   first smallint, last smallint, most integer,
   OUT accounts bigint, OUT movements bigint, OUT found bigint, OUT problems json
 )
-LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET enable_nestloop = off SET jit = off AS $$
+LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET jit = off
+-- A range that is not known while planning is believed to hold few rows. Nested loops, and merges by the
+-- bucket alone, would then compare all of an account with all of it.
+SET enable_nestloop = off SET enable_mergejoin = off
+AS $$
   WITH chain AS (
     SELECT m.bucket, m.account, m.seq, m.kind, m.at, m.credited, m.debited, m.held, m.allowance,
       m.seq <> coalesce(lag(m.seq) OVER w, c.seq, 0) + 1 AS gap,

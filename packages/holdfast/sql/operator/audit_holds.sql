@@ -3,7 +3,11 @@
 CREATE OR REPLACE FUNCTION :"schema".audit_holds(
   first smallint, last smallint, most integer, OUT found bigint, OUT problems json
 )
-LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET enable_nestloop = off SET jit = off AS $$
+LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET jit = off
+-- A range that is not known while planning is believed to hold few rows. Nested loops, and merges by the
+-- bucket alone, would then compare all of an account with all of it.
+SET enable_nestloop = off SET enable_mergejoin = off
+AS $$
   WITH moved AS (
     -- A forgotten id may have been used again, for a hold of the same name.
     SELECT m.bucket, m.account, m.hold_id, m.seq >= coalesce(h.made_seq, 0) AS this_one,

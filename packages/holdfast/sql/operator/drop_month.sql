@@ -14,6 +14,7 @@ BEGIN
   END IF;
   -- Nobody writes to so old a month any more; if somebody still does, they are waited for.
   EXECUTE format('LOCK TABLE %I.%I IN SHARE MODE', current_schema(), name);
+  PERFORM refuse_while_moving();
   IF EXISTS (SELECT FROM movement m WHERE m.at < first::timestamp AT TIME ZONE 'UTC')
     OR EXISTS (SELECT FROM movement_default m WHERE m.at < ends) THEN
     RAISE EXCEPTION 'there are older movements than those of this month'

@@ -12,6 +12,7 @@ BEGIN
     RETURN 0;
   END IF;
   LOCK TABLE movement IN ACCESS EXCLUSIVE MODE;
+  PERFORM refuse_while_moving();
   SELECT array_agg(DISTINCT date_trunc('month', at AT TIME ZONE 'UTC')::date) INTO months
   FROM movement_default;
   -- Detached, it is a table like any other: the rows can be taken out of it.

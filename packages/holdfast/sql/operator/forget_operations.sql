@@ -6,6 +6,11 @@ CREATE OR REPLACE FUNCTION :"schema".forget_operations(before timestamptz, first
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
+  -- What another server has, or is about to.
+  gone CONSTANT smallint[] := ARRAY(
+    SELECT m.bucket FROM shard_map m
+    WHERE m.bucket BETWEEN first AND last AND (m.leaving OR NOT m.here)
+  );
   forgotten bigint;
 BEGIN
   IF before IS NULL OR before > now() - interval '1 day' THEN
@@ -13,14 +18,15 @@ BEGIN
       USING ERRCODE = 'invalid_parameter_value';
   END IF;
   INSERT INTO horizon (bucket, operations)
-  SELECT x, before FROM generate_series(first, last) x
+  SELECT x, before FROM generate_series(first, last) x WHERE x <> ALL (gone)
   ON CONFLICT (bucket) DO UPDATE
   SET operations = greatest(horizon.operations, excluded.operations);
   DELETE FROM hold h
-  WHERE h.bucket BETWEEN first AND last AND h.state <> 0 AND h.ended_at < before;
+  WHERE h.bucket BETWEEN first AND last AND h.state <> 0 AND h.ended_at < before
+    AND h.bucket <> ALL (gone);
   DELETE FROM operation o
   WHERE o.bucket BETWEEN first AND last AND o.at < before
-    AND (o.refused_until IS NULL OR o.refused_until < now())
+    AND o.bucket <> ALL (gone) AND (o.refused_until IS NULL OR o.refused_until < now())
     AND (o.kind <> 3 OR NOT EXISTS (
       SELECT FROM hold h
       WHERE h.bucket = o.bucket AND h.id = hash_name(concat(o.owner, ':', o.id))

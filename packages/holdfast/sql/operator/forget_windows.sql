@@ -4,6 +4,11 @@ CREATE OR REPLACE FUNCTION :"schema".forget_windows(before timestamptz, first in
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
+  -- What another server has, or is about to.
+  gone CONSTANT smallint[] := ARRAY(
+    SELECT m.bucket FROM shard_map m
+    WHERE m.bucket BETWEEN first AND last AND (m.leaving OR NOT m.here)
+  );
   forgotten bigint;
 BEGIN
   WITH closed AS MATERIALIZED (
@@ -11,7 +16,7 @@ BEGIN
     FROM account a
     JOIN balance b ON b.bucket = a.bucket AND b.account = a.id
     WHERE a.bucket BETWEEN first AND last AND a.window_end < before
-      AND b.held = 0 AND b.moved_at < before
+      AND b.held = 0 AND b.moved_at < before AND b.bucket <> ALL (gone)
       AND NOT EXISTS (SELECT FROM movement m WHERE m.bucket = b.bucket AND m.account = b.account)
     -- Whoever works on one of them keeps it.
     FOR UPDATE OF b SKIP LOCKED

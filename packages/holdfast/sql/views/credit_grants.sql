@@ -6,7 +6,7 @@ SELECT a.book, a.key, a.scope, c.id AS grant_id, c.priority, c.amount, c.remaini
   c.amount - c.remaining - c.lapsed AS used,
   ('{pending,active,expired,voided}'::text[])[c.state + 1] AS state,
   c.effective_at, nullif(c.expires_at, 'infinity') AS expires_at,
-  c.due_at <= clock_timestamp() AS overdue,
+  c.due_at <= statement_timestamp() AS overdue,
   nullif(c.rollover_limit, 0) AS rollover_limit, c.rollover_for, c.rolled_from, c.operation_id, c.note,
   c.bucket, c.account
 FROM :"schema".credit_grant c

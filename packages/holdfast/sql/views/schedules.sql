@@ -5,5 +5,7 @@ SELECT s.name, nullif(s.last_tick, '-infinity') AS last_tick, s.paused_at, s.reg
    WHERE t.bucket = s.bucket AND t.schedule = s.name AND t.state = 0) AS running,
   (SELECT count(*) FROM :"schema".tick t
    WHERE t.bucket = s.bucket AND t.schedule = s.name AND t.state = 1) AS waiting,
-  s.bucket
+  s.bucket,
+  -- A JSON object with cron and timeZone, or every; null if its processes have not said.
+  s.rule
 FROM :"schema".schedule s;

@@ -1,4 +1,4 @@
-import type { Driver } from '../core/driver.ts'
+import type { Driver, Executor, Transaction } from '../core/driver.ts'
 import {
   describeTable,
   type FoundColumn,
@@ -39,51 +39,68 @@ const why = {
 /** Asks the catalogue for the columns, and the planner whether it has the indexes. */
 export async function checkTable<Tx>(
   driver: Driver<Tx>,
-  { layout, perKey }: LeaseSettings,
+  settings: LeaseSettings,
 ): Promise<ClaimFinding[]> {
-  const table = layout.table.table
   return await driver.transaction(
     async (transaction) => {
-      const rows = await transaction.query(describeTable(layout))
-      if (rows.length === 0) {
-        return [
-          {
-            code: 'table-missing' as const,
-            object: `table ${table}`,
-            what: 'is not there, or not in the search_path of this role.',
-            fix: 'Create it, or name its schema: { schema, table }.',
-          },
-        ]
-      }
-      const columns = new Map(
-        rows.map((row) => [
-          String(row['name']),
-          {
-            name: String(row['name']),
-            type: String(row['type']),
-            notNull: row['notNull'] === true,
-          } satisfies FoundColumn,
-        ]),
-      )
-      const findings = [
-        ...aboutColumns(layout, perKey?.column, columns),
-        ...(rows[0]?.['unique'] === true ? [] : [notUnique(table, layout.key)]),
-      ]
+      const findings = await checkColumns(transaction, settings)
       if (findings.some(isHole)) return findings
-      for (const text of indexesOnly) await transaction.command(text)
-      for (const { about, explain, createIndex } of probesOf(layout, perKey)) {
-        if (isServedByIndex(await transaction.query(explain))) continue
-        findings.push({
-          code: 'index-missing',
-          object: `table ${table}`,
-          what: why[about],
-          fix: createIndex,
-        })
-      }
-      return findings
+      return [...findings, ...(await checkIndexes(transaction, settings))]
     },
     { scopes: [] },
   )
+}
+
+/** What the catalogue says about the columns. */
+export async function checkColumns(
+  executor: Executor,
+  { layout, perKey }: LeaseSettings,
+): Promise<ClaimFinding[]> {
+  const table = layout.table.table
+  const rows = await executor.query(describeTable(layout))
+  if (rows.length === 0) {
+    return [
+      {
+        code: 'table-missing' as const,
+        object: `table ${table}`,
+        what: 'is not there, or not in the search_path of this role.',
+        fix: 'Create it, or name its schema: { schema, table }.',
+      },
+    ]
+  }
+  const columns = new Map(
+    rows.map((row) => [
+      String(row['name']),
+      {
+        name: String(row['name']),
+        type: String(row['type']),
+        notNull: row['notNull'] === true,
+      } satisfies FoundColumn,
+    ]),
+  )
+  return [
+    ...aboutColumns(layout, perKey?.column, columns),
+    ...(rows[0]?.['unique'] === true ? [] : [notUnique(table, layout.key)]),
+  ]
+}
+
+/** What the planner says about the indexes. Its settings stay changed until the transaction ends. */
+export async function checkIndexes<Tx>(
+  transaction: Transaction<Tx>,
+  { layout, perKey }: LeaseSettings,
+): Promise<ClaimFinding[]> {
+  const findings: ClaimFinding[] = []
+  for (const text of indexesOnly) await transaction.command(text)
+  for (const { about, explain, createIndex } of probesOf(layout, perKey)) {
+    if (isServedByIndex(await transaction.query(explain))) continue
+    findings.push({
+      code: 'index-missing',
+      object: `table ${layout.table.table}`,
+      what: why[about],
+      fix: createIndex,
+    })
+  }
+  return findings
 }
 
 function aboutColumns(

@@ -1,10 +1,11 @@
 import { hostname } from 'node:os'
-import type { Driver, Row } from '../core/driver.ts'
+import { type Driver, primariesOf, type Row } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { checkTable, type ClaimFinding, isHole } from './check.ts'
 import type { Claim, FailOutcome, Outcome } from './claim.ts'
 import { type ClaimsOptions, leaseSettings } from './layout.ts'
-import { type FailOptions, LeaseClaims, type Recovered } from './lease-claims.ts'
+import { type FailOptions, LeaseClaims, type LeaseVerbs, type Recovered } from './lease-claims.ts'
+import { ShardedClaims } from './sharded-claims.ts'
 import { type RunOptions, startWorker, type Worker } from './worker.ts'
 
 /** One claim or several. */
@@ -26,7 +27,12 @@ export interface Claims<Tx, R> {
    * @throws CLAIM_OUTSIDE_TRANSACTION, CLAIM_STALE_SNAPSHOT
    */
   claim(tx: Tx, limit?: number): Promise<readonly Claim<R>[]>
-  /** Makes the leases last as long again from now. The lost ones are told. @throws COMMIT_UNKNOWN */
+  /**
+   * Makes the leases last as long again from now. The lost ones are told. A row that is locked right now
+   * is not waited for: its claim is not lost, but its `deadline` stays where it was.
+   *
+   * @throws COMMIT_UNKNOWN
+   */
   heartbeat(claims: Some<R>): Promise<Outcome<R>>
   /** Writes that they are done, or deletes them. The lost ones are told. @throws COMMIT_UNKNOWN */
   complete(claims: Some<R>): Promise<Outcome<R>>
@@ -93,12 +99,11 @@ export function createLeaseClaims<Tx, R>(
   { texts, read }: Reading<R> = { read: (row) => row as R },
 ): Claims<Tx, R> {
   const settings = leaseSettings(options, texts)
-  const lease = new LeaseClaims<Tx, R>(
-    driver,
-    settings,
-    options.holder ?? `${hostname()}:${process.pid}`,
-    read,
-  )
+  const holder = options.holder ?? `${hostname()}:${process.pid}`
+  const lease: LeaseVerbs<Tx, R> =
+    driver.shards === undefined
+      ? new LeaseClaims<Tx, R>(driver, settings, holder, read)
+      : new ShardedClaims<Tx, R>(driver, driver.shards, settings, holder, read)
   const finisher =
     (verb: 'heartbeat' | 'complete' | 'fail' | 'release') =>
     async (...args: readonly unknown[]): Promise<FailOutcome<R>> => {
@@ -109,7 +114,14 @@ export function createLeaseClaims<Tx, R>(
       lease.tellLost(outcome.lost, verb)
       return outcome
     }
-  const check = (): Promise<readonly ClaimFinding[]> => checkTable(driver, settings)
+  const check = async (): Promise<readonly ClaimFinding[]> => {
+    const found: ClaimFinding[] = []
+    for (const primary of primariesOf(driver)) {
+      const own = await checkTable(primary, settings)
+      found.push(...own.filter((each) => !found.some(({ what }) => what === each.what)))
+    }
+    return found
+  }
   return {
     async claim(...args: readonly unknown[]) {
       const [tx, limit = 1] =

@@ -1,4 +1,5 @@
-import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+import { isHoldfastError } from '../core/errors.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
 
 interface Waiting<I, O> {
   readonly item: I
@@ -79,7 +80,7 @@ export class Gathering<I, O> {
     } catch (error) {
       // A statement fails as a whole; whoever made it fail (a trigger, a constraint) is looked for by
       // halves. If nobody could be reached, that would only multiply the failures.
-      if (batch.length > 1 && sqlStateOf(error) !== undefined && !isConnectionLoss(error)) {
+      if (batch.length > 1 && sqlStateOf(error) !== undefined && !isHoldfastError(error)) {
         const middle = Math.ceil(batch.length / 2)
         await this.#answer(batch.slice(0, middle))
         await this.#answer(batch.slice(middle))

@@ -3,6 +3,7 @@ import { type Claims, createLeaseClaims } from './claims.ts'
 import { type ClaimsOptions, takeLayout, type TransactionClaimsOptions } from './layout.ts'
 import { createTransactionClaims, type TransactionClaims } from './taking.ts'
 
+export type { ClaimsLostEvent, ClaimsTroubleEvent } from '../core/event-map.ts'
 export type { PriorityColumn } from '../engines/postgres/claims.ts'
 export type { ClaimFinding } from './check.ts'
 export type { Claim, FailOutcome, Outcome } from './claim.ts'
@@ -16,17 +17,12 @@ export type {
   PerKeyOptions,
   TransactionClaimsOptions,
 } from './layout.ts'
-export type { ClaimsLostEvent, FailOptions, Recovered } from './lease-claims.ts'
+export type { FailOptions, Recovered } from './lease-claims.ts'
 export type { Taken, TransactionClaims } from './taking.ts'
 export type { Enqueued, NewWork, Work, WorkItem, WorkOptions } from './work.ts'
 export { createWork } from './work.ts'
-export type {
-  ClaimsTroubleEvent,
-  HandlerContext,
-  RunOptions,
-  StopOptions,
-  Worker,
-} from './worker.ts'
+export type { Stopped, StopOptions } from '../core/stopping.ts'
+export type { HandlerContext, RunOptions, Worker } from './worker.ts'
 
 /** Declares claims over a table. Nothing is installed, and nothing is asked of the database yet. */
 export function createClaims<Tx, R = Row>(

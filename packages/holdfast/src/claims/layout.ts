@@ -1,5 +1,6 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import { type Literal, literalText, type PriorityColumn } from '../engines/postgres/claims.ts'
 import type { FinishLayout, TakeLayout } from '../engines/postgres/claims-finish.ts'
 import type { TableName } from '../engines/postgres/identifier.ts'
@@ -28,6 +29,11 @@ interface TableOptions {
   readonly orderBy?: readonly string[]
   /** Only rows that have these values. */
   readonly where?: Readonly<Record<string, ColumnValue>>
+  /**
+   * With several primaries: the column that has the bucket of the row's scope, one of `key`. Then rows may
+   * move with their bucket, and claims follow them. Without it rows stay where they are.
+   */
+  readonly bucket?: string
   /** Columns that are returned. Name them where the client cannot read all. @defaultValue all */
   readonly select?: readonly string[]
 }
@@ -75,7 +81,7 @@ export interface BackoffOptions {
 }
 
 /** A table whose rows are claimed with a lease. */
-export interface ClaimsOptions extends TableOptions {
+export interface ClaimsOptions extends TableOptions, ResolveOptions {
   readonly mode?: 'lease'
   readonly columns?: ClaimColumns
   readonly values?: ClaimValues
@@ -106,8 +112,11 @@ export interface TransactionClaimsOptions extends TableOptions {
 export interface LeaseSettings {
   readonly layout: FinishLayout
   readonly leaseMs: number
+  readonly forMs: number
   readonly backoff: { readonly firstMs: number; readonly mostMs: number }
   readonly perKey: PerKeyOptions | undefined
+  /** The column with the bucket, if rows move with it. */
+  readonly bucket: string | undefined
 }
 
 export function leaseSettings(
@@ -138,11 +147,13 @@ export function leaseSettings(
   return {
     layout,
     leaseMs: durationMs(options.lease ?? '30 s', 'lease'),
+    forMs: resolveMs(options),
     backoff: {
       firstMs: durationMs(backoff.first ?? '1 s', 'backoff.first'),
       mostMs: durationMs(backoff.most ?? '10 min', 'backoff.most'),
     },
     perKey,
+    bucket: options.bucket,
   }
 }
 
@@ -160,11 +171,12 @@ export function takeLayout(options: TransactionClaimsOptions): TakeLayout {
 }
 
 function tableLayout(
-  { table, key = 'id', orderBy, where = {}, select }: TableOptions,
+  { table, key = 'id', orderBy, where = {}, select, bucket }: TableOptions,
   { runAt, priority }: Pick<ClaimColumns, 'runAt' | 'priority'>,
 ): Pick<TakeLayout, 'table' | 'key' | 'where' | 'runAt' | 'priority' | 'order' | 'columns'> {
   const keys = typeof key === 'string' ? [key] : key
   if (keys.length === 0) throw invalid('key', 'names no column')
+  if (bucket !== undefined && !keys.includes(bucket)) throw invalid('bucket', 'is not part of key')
   if (typeof table === 'string' && table.includes('.')) {
     throw invalid('table', 'has a dot in its name; use { schema, table }')
   }

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { Driver, Executor, Row } from '../core/driver.ts'
+import type { Scope } from '../core/bucket.ts'
+import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import type { ClaimsLostEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
+import { lockMemoryOf } from '../core/lock-memory.ts'
 import {
   type ClaimRequest,
   claimedRows,
@@ -21,7 +24,7 @@ import { assertNotNested, runTransaction } from '../tx/run.ts'
 import { type Claim, claimsOf, type FailOutcome, type HeldClaim } from './claim.ts'
 import { Gathering } from './gathering.ts'
 import { type LeaseSettings, positive } from './layout.ts'
-import { joinedTo, sendAlone } from './sending.ts'
+import { joinedTo, sendAgain, sendAlone } from './sending.ts'
 
 /** How claims fail. */
 export interface FailOptions {
@@ -39,19 +42,17 @@ export interface Recovered {
   readonly dead: number
 }
 
-/** What is published on `holdfast:claims.lost`. */
-export interface ClaimsLostEvent {
-  readonly table: string
-  /** How many. */
-  readonly count: number
-  /** What was asked for when it was found out. */
-  readonly verb: FinishVerb | 'deadline'
-}
-
 /** Rows that callers share a statement for; who asks for more gets a statement alone. */
 const rowsTogether = 200
 
-/** The verbs over one table; the worker and the public face are made of them. */
+/** What the worker and the public face are made of. */
+export interface LeaseVerbs<Tx, R>
+  extends Pick<
+    LeaseClaims<Tx, R>,
+    'settings' | 'claim' | 'finishIn' | 'wasJoined' | 'finish' | 'recover' | 'tellLost' | 'placeOf'
+  > {}
+
+/** The verbs over one table. */
 export class LeaseClaims<Tx, R> {
   readonly settings: LeaseSettings
   readonly #driver: Driver<Tx>
@@ -112,6 +113,8 @@ export class LeaseClaims<Tx, R> {
         this.#driver,
         async (transaction) => await this.#claimOn(transaction, limit, false),
         { isolation: 'read committed' },
+        undefined,
+        'claims',
       )
     }
     return await this.#claimOn(
@@ -123,15 +126,21 @@ export class LeaseClaims<Tx, R> {
 
   async #claimOn(on: Executor, limit: number, joined: boolean): Promise<HeldClaim<R>[]> {
     const { layout, leaseMs } = this.settings
+    const began = performance.now()
     const turns = await this.#turns(on, limit)
-    if (turns === 'none') return []
+    if (turns === 'none') {
+      tellClaimed(layout.table.table, limit, 0, began, joined)
+      return []
+    }
     const request: ClaimRequest = { limit, joined, turns }
     const lease = { token: randomUUID(), ms: leaseMs, holder: this.#holder }
     const sent = performance.now()
     const rows = await on.query(claimRows(layout, request, lease))
     if (joined && !seesLatest(rows)) throw holdfastError('CLAIM_STALE_SNAPSHOT')
     const held = { token: lease.token, deadline: sent + leaseMs }
-    return claimsOf(claimedRows(layout, rows), held, this.#read)
+    const claims = claimsOf(claimedRows(layout, rows), held, this.#read)
+    tellClaimed(layout.table.table, limit, claims.length, began, joined)
+    return claims
   }
 
   /** Whose turn it is, if there are turns at all; `none` if nobody has anything to do. */
@@ -145,8 +154,19 @@ export class LeaseClaims<Tx, R> {
     )
     const keys = found.map((row) => String(row['#key']))
     if (keys.length === 0) return 'none'
+    if (most !== undefined) this.#noteLocks(found)
     this.#lastTurn = keys.at(-1)
     return turnsOf(column, keys, limit, most)
+  }
+
+  /** For whoever looks at locks: they are hashed by the server, and show no name. */
+  #noteLocks(turns: readonly Row[]): void {
+    const memory = lockMemoryOf(this.#driver)
+    const namespace = 'holdfast-turn'
+    for (const row of turns) {
+      const name = `${namespace}:${this.settings.layout.table.table}:${String(row['#key'])}`
+      memory.note({ name, namespace, lock: { kind: 'bigint', id: BigInt(String(row['#lock'])) } })
+    }
   }
 
   /** Rejects if some are lost: what the transaction did for them must not be committed. */
@@ -161,7 +181,7 @@ export class LeaseClaims<Tx, R> {
     const items = claims.map((claim) => this.#itemOf(claim, verb, options))
     const outcome = outcomeOf(
       claims,
-      await this.#finish(verb, items, (statement) => transaction.query(statement)),
+      await this.#finish(verb, items, (statement) => transaction.query(statement), true),
     )
     this.tellLost(outcome.lost, verb)
     if (outcome.lost.length > 0) {
@@ -169,6 +189,11 @@ export class LeaseClaims<Tx, R> {
     }
     for (const claim of claims) this.#joined.add(claim)
     return outcome
+  }
+
+  /** Where a transaction that finishes it has to be opened. */
+  placeOf(_claim: Claim<R>): { readonly driver: Driver<Tx>; readonly scopes: readonly Scope[] } {
+    return { driver: this.#driver, scopes: [] }
   }
 
   /** Whether the caller has finished it in a transaction. */
@@ -201,9 +226,21 @@ export class LeaseClaims<Tx, R> {
 
   /** Finishes for several callers at once, and gives each its part of the answer. */
   async #finishFor(verb: FinishVerb, calls: readonly (readonly FinishItem[])[]): Promise<string[]> {
-    const answer = await this.#finish(verb, calls.flat(), (statement) =>
-      sendAlone(this.#driver.alone, statement),
-    )
+    // The next heartbeat comes by itself.
+    const forMs = verb === 'heartbeat' ? 0 : this.settings.forMs
+    let inDoubt = false
+    const send = async (statement: Statement): Promise<readonly Row[]> => {
+      const sent = await sendAgain(this.#driver.alone, statement, forMs)
+      inDoubt = sent.doubted
+      return sent.rows
+    }
+    const answer = await this.#finish(verb, calls.flat(), send, false)
+    // A row that is gone or free again does not tell whether that was the first call or somebody else.
+    const { done = null } = this.settings.layout
+    const tells = verb === 'heartbeat' || (verb === 'complete' && done !== null)
+    if (inDoubt && !tells && countsIn(answer, calls.flat().length).lost > 0) {
+      throw holdfastError('COMMIT_UNKNOWN')
+    }
     let from = 0
     return calls.map(({ length }) => answer.slice(from, (from += length)))
   }
@@ -212,11 +249,20 @@ export class LeaseClaims<Tx, R> {
     verb: FinishVerb,
     items: readonly FinishItem[],
     send: Executor['query'],
+    joined: boolean,
   ): Promise<string> {
     const { layout, leaseMs } = this.settings
+    const began = performance.now()
     const [row] = await send(finishRows(layout, verb, items, leaseMs))
     const answer = row?.['answer']
-    return typeof answer === 'string' ? answer : ''
+    const text = typeof answer === 'string' ? answer : ''
+    if (channels.claimsFinished.hasSubscribers) {
+      const { table } = layout.table
+      const durationMs = performance.now() - began
+      const counts = countsIn(text, items.length)
+      channels.claimsFinished.publish({ table, verb, ...counts, durationMs, joined })
+    }
+    return text
   }
 
   #itemOf(claim: Claim<R>, verb: FinishVerb, { error, retryInMs }: FailOptions): FinishItem {
@@ -259,6 +305,28 @@ export class LeaseClaims<Tx, R> {
     }
     publish(channels.claimsLost, event)
   }
+}
+
+/** Told of claims for the length of a transaction as well. */
+export function tellClaimed(
+  table: string,
+  asked: number,
+  count: number,
+  began: number,
+  joined: boolean,
+): void {
+  const { claimsClaimed } = channels
+  if (!claimsClaimed.hasSubscribers) return
+  claimsClaimed.publish({ table, asked, count, durationMs: performance.now() - began, joined })
+}
+
+function countsIn(answer: string, items: number): { kept: number; lost: number; dead: number } {
+  let [lost, dead] = [items - answer.length, 0]
+  for (const each of answer) {
+    if (each === finishAnswers.lost) lost += 1
+    else if (each === finishAnswers.dead) dead += 1
+  }
+  return { kept: items - lost, lost, dead }
 }
 
 /** Rows for each key, one more for the first ones where it does not divide. */

@@ -1,25 +1,29 @@
 import type { Driver, Executor, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isConnectionLoss, wasNeverSent } from '../core/sql-state.ts'
 import { isJoined } from '../engines/postgres/claims.ts'
 import { joinMarker } from '../engines/postgres/join-marker.ts'
-import { retryDefaults, retrying } from '../tx/retry.ts'
+import { waitForStandby } from '../engines/postgres/transaction.ts'
+import { askAgain } from '../tx/ask-again.ts'
 
-/** One statement in a transaction of its own; run again after a conflict, never after a lost answer. */
+/** One statement in a transaction of its own; sent again after a conflict, never after a lost answer. */
 export async function sendAlone(executor: Executor, statement: Statement): Promise<readonly Row[]> {
-  return await retrying(
-    async () => {
-      try {
-        return await executor.query(statement)
-      } catch (error) {
-        if (!isConnectionLoss(error)) throw error
-        throw holdfastError(wasNeverSent(error) ? 'CONNECTION_LOST' : 'COMMIT_UNKNOWN', {
-          cause: error,
-        })
-      }
-    },
-    { policy: retryDefaults, signal: undefined, onRetry: undefined },
-  )
+  return await askAgain(() => executor.query(statement), { forMs: 0, once: true })
+}
+
+/** The same for what can be asked for again; `doubted` if it was, and the answer may be about the first time. */
+export async function sendAgain(
+  executor: Executor,
+  statement: Statement,
+  forMs: number,
+): Promise<{ readonly rows: readonly Row[]; readonly doubted: boolean }> {
+  let doubted = false
+  const onDoubt = (): void => {
+    doubted = true
+  }
+  const rows = await askAgain(() => executor.query(statement), { forMs, onDoubt })
+  // An answer that changed nothing has waited for no standby.
+  if (doubted) await askAgain(() => executor.query(waitForStandby), { forMs })
+  return { rows, doubted }
 }
 
 /**

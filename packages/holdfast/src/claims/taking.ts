@@ -4,7 +4,7 @@ import { claimedRows, seesLatest, takeRows, type Turns } from '../engines/postgr
 import { finishAnswers, finishTaken, type TakeLayout } from '../engines/postgres/claims-finish.ts'
 import { nextTurns } from '../engines/postgres/claims-turns.ts'
 import { positive } from './layout.ts'
-import { turnsOf } from './lease-claims.ts'
+import { tellClaimed, turnsOf } from './lease-claims.ts'
 import { joinedTo } from './sending.ts'
 
 /** A row that the caller's transaction has locked, and nobody else can take. */
@@ -48,18 +48,25 @@ export function createTransactionClaims<Tx, R>(
     async take(tx, limit = 1) {
       positive(limit, 'limit')
       const transaction = await joinedTo(driver, tx)
+      const { table } = layout.table
+      const began = performance.now()
       let turns: Turns | undefined
       if (turnColumn !== undefined) {
         const request = { column: turnColumn, most: limit, after: lastTurn }
         const found = await transaction.query(nextTurns(layout, request))
         const keys = found.map((row) => String(row['#key']))
-        if (keys.length === 0) return []
+        if (keys.length === 0) {
+          tellClaimed(table, limit, 0, began, true)
+          return []
+        }
         lastTurn = keys.at(-1)
         turns = turnsOf(turnColumn, keys, limit, undefined)
       }
       const rows = await transaction.query(takeRows(layout, { limit, joined: true, turns }))
       if (!seesLatest(rows)) throw holdfastError('CLAIM_STALE_SNAPSHOT')
-      return claimedRows(layout, rows).map(({ row, key }) => ({ row: row as R, key }))
+      const taken = claimedRows(layout, rows).map(({ row, key }) => ({ row: row as R, key }))
+      tellClaimed(table, limit, taken.length, began, true)
+      return taken
     },
     async finish(tx, taken) {
       const all = Array.isArray(taken) ? (taken as readonly Taken<R>[]) : [taken as Taken<R>]

@@ -2,14 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { Driver, Row } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { enqueueWork } from '../engines/postgres/work.ts'
+import type { ResolveOptions } from '../tx/ask-again.ts'
 import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
-import { type BackoffOptions, invalid, positive } from './layout.ts'
+import { type BackoffOptions, type ClaimsOptions, invalid, positive } from './layout.ts'
 import { joinedTo, sendAlone } from './sending.ts'
 
 /** A queue in the table `work`. */
-export interface WorkOptions {
+export interface WorkOptions extends ResolveOptions {
   readonly queue: string
   /** Where the table is. @defaultValue 'holdfast' */
   readonly schema?: string
@@ -78,6 +79,26 @@ export interface Work<Tx, P> extends Claims<Tx, WorkItem<P>> {
   enqueue(tx: Tx, work: readonly NewWork<P>[]): Promise<readonly Enqueued[]>
 }
 
+/** How the table `work` is laid out, for one queue of it. */
+export function workTable(schema: string, queue: string): ClaimsOptions {
+  return {
+    table: { schema, table: 'work' },
+    key: ['bucket', 'id'],
+    bucket: 'bucket',
+    where: { queue },
+    columns: {
+      attempts: 'attempts',
+      runAt: 'run_at',
+      priority: 'priority',
+      error: 'last_error',
+      holder: 'claimed_by',
+    },
+    orderBy: ['run_at', 'id'],
+    maxAttempts: { column: 'max_attempts' },
+    deleteDone: true,
+  }
+}
+
 /** Declares a queue in the table `work`, which `holdfast migrate` makes. */
 export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOptions): Work<Tx, P> {
   const { queue, schema = 'holdfast', perScope, notify = false, ...rest } = options
@@ -87,19 +108,7 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
     driver,
     {
       ...rest,
-      table: { schema, table: 'work' },
-      key: ['bucket', 'id'],
-      where: { queue },
-      columns: {
-        attempts: 'attempts',
-        runAt: 'run_at',
-        priority: 'priority',
-        error: 'last_error',
-        holder: 'claimed_by',
-      },
-      orderBy: ['run_at', 'id'],
-      maxAttempts: { column: 'max_attempts' },
-      deleteDone: true,
+      ...workTable(schema, queue),
       ...(perScope === undefined ? {} : { perKey: { column: 'scope', ...perScope } }),
     },
     { texts: ['id', 'scope', 'priority', 'payload'], read: readItem },
@@ -119,7 +128,8 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
 
   async function add(tx: Tx | undefined, work: readonly NewWork<P>[]): Promise<Enqueued[]> {
     const itemsJson = JSON.stringify(work.map((each) => itemOf(queue, each)))
-    const statement = enqueueWork(schema, itemsJson, channel)
+    const scopes = work.map(({ scope = queue }) => scope)
+    const statement = enqueueWork(schema, itemsJson, channel, scopes)
     try {
       if (tx === undefined) assertNotNested(driver)
       const rows =

@@ -1,11 +1,14 @@
 import { type Duration, durationMs } from '../core/duration.ts'
-import { type Driver, hasSessions } from '../core/driver.ts'
-import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import { type Driver, hasSessions, type Transaction } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
+import type { ClaimsTroubleEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
+import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts'
 import { runTransaction } from '../tx/run.ts'
 import type { Claim, HeldClaim } from './claim.ts'
+import { handled, whyEnded } from './handled.ts'
 import { invalid, positive } from './layout.ts'
-import type { LeaseClaims } from './lease-claims.ts'
+import type { LeaseVerbs } from './lease-claims.ts'
 import { Wakeable } from './wakeable.ts'
 
 /** What a handler is told besides the row. */
@@ -44,29 +47,25 @@ export interface RunOptions<Tx, R> {
   readonly listen?: string
 }
 
-/** How a worker is stopped. */
-export interface StopOptions {
-  /** How long handlers may go on; then their signals are aborted. @defaultValue '30 s' */
-  readonly within?: Duration
-}
-
 /** A worker that is running. */
 export interface Worker extends AsyncDisposable {
-  /** Claims nothing more, lets handlers end, and resolves when all is written. */
-  stop(options?: StopOptions): Promise<void>
+  /**
+   * Claims nothing more, lets handlers end, and resolves when all is written. Handlers that are at work
+   * after `within` have their signal aborted with `CLAIM_STOPPED`; if they reject, their rows are given
+   * back without counting the attempt. Those that do not heed it are left after `leaveAfter`: their
+   * leases are not made longer any more, and their rows come back when these are over.
+   *
+   * @example
+   * const { left } = await worker.stop({ within: '10 s' })
+   * if (left > 0) process.exit(1)
+   */
+  stop(options?: StopOptions): Promise<Stopped>
   /** Works until nothing is left that could be claimed now, then stops. */
   drain(): Promise<void>
   /** Look now: rows were added. */
   wake(): void
   /** Handlers that are running. */
   readonly active: number
-}
-
-/** What is published on `holdfast:claims.trouble`. */
-export interface ClaimsTroubleEvent {
-  readonly table: string
-  readonly during: 'claim' | 'handler' | 'finish' | 'heartbeat' | 'recover' | 'listen'
-  readonly error: unknown
 }
 
 interface Active<R> {
@@ -82,7 +81,7 @@ const looksPerLease = 20
 
 export function startWorker<Tx, R>(
   driver: Driver<Tx>,
-  claims: LeaseClaims<Tx, R>,
+  claims: LeaseVerbs<Tx, R>,
   options: RunOptions<Tx, R>,
 ): Worker {
   return new RunningWorker(driver, claims, options)
@@ -90,7 +89,7 @@ export function startWorker<Tx, R>(
 
 class RunningWorker<Tx, R> implements Worker {
   readonly #driver: Driver<Tx>
-  readonly #claims: LeaseClaims<Tx, R>
+  readonly #claims: LeaseVerbs<Tx, R>
   readonly #work: (active: Active<R>) => Promise<void>
   readonly #concurrency: number
   readonly #poll: { readonly minMs: number; readonly maxMs: number }
@@ -104,7 +103,7 @@ class RunningWorker<Tx, R> implements Worker {
   #ending: 'stop' | 'drain' | undefined
   #closed: Promise<void> | undefined
 
-  constructor(driver: Driver<Tx>, claims: LeaseClaims<Tx, R>, options: RunOptions<Tx, R>) {
+  constructor(driver: Driver<Tx>, claims: LeaseVerbs<Tx, R>, options: RunOptions<Tx, R>) {
     const { concurrency = 10, handler, transactionHandler, poll = {}, recoverEvery } = options
     positive(concurrency, 'concurrency')
     this.#driver = driver
@@ -138,20 +137,18 @@ class RunningWorker<Tx, R> implements Worker {
     this.#waiting.wake()
   }
 
-  async stop({ within = '30 s' }: StopOptions = {}): Promise<void> {
-    const withinMs = durationMs(within, 'within')
+  async stop(options: StopOptions = {}): Promise<Stopped> {
     this.#ending = 'stop'
     this.#slots.wake()
     this.#waiting.wake()
-    const timer = setTimeout(() => {
-      const reason = holdfastError('CLAIM_STOPPED')
+    const reason = holdfastError('CLAIM_STOPPED')
+    const ended = await endedInTime(this.#close(), options, () => {
       for (const { abort } of this.#active) abort.abort(reason)
-    }, withinMs)
-    try {
-      await this.#close()
-    } finally {
-      clearTimeout(timer)
-    }
+    })
+    if (ended) return { left: 0 }
+    for (const timer of this.#timers) clearInterval(timer)
+    if (this.#active.size > 0) this.#trouble('handler', reason)
+    return { left: this.#active.size }
   }
 
   async drain(): Promise<void> {
@@ -211,17 +208,30 @@ class RunningWorker<Tx, R> implements Worker {
       this.#trouble('claim', error)
       return undefined
     }
+    if (this.#ending === 'stop') {
+      await this.#giveBack(claimed)
+      return 0
+    }
     for (const claim of claimed) {
       void this.#handle({ claim, abort: new AbortController(), finishing: false })
     }
     return claimed.length
   }
 
+  /** Claimed by a call that was under way when the worker was stopped. */
+  async #giveBack(claimed: readonly HeldClaim<R>[]): Promise<void> {
+    try {
+      await this.#claims.finish('release', claimed)
+    } catch (error) {
+      this.#trouble('finish', error)
+    }
+  }
+
   /** Never rejects. */
   async #handle(active: Active<R>): Promise<void> {
     this.#active.add(active)
     try {
-      await this.#work(active)
+      await handled(this.#table, active, () => this.#work(active))
     } catch (error) {
       await this.#failed(active, error)
     } finally {
@@ -230,6 +240,10 @@ class RunningWorker<Tx, R> implements Worker {
       // A row less in flight: another one of the same key may be claimed.
       if (this.#claims.settings.perKey?.limit !== undefined) this.#waiting.wake()
     }
+  }
+
+  get #table(): string {
+    return this.#claims.settings.layout.table.table
   }
 
   async #alone(
@@ -254,24 +268,25 @@ class RunningWorker<Tx, R> implements Worker {
     handler: (tx: Tx, row: R, context: HandlerContext<R>) => Promise<unknown>,
   ): Promise<void> {
     const { claim } = active
-    await runTransaction(this.#driver, async ({ native }) => {
+    const body = async ({ native }: Transaction<Tx>): Promise<void> => {
       await handler(native, claim.row, contextOf(active))
       // Last, so that heartbeats go on until then; from here the row is locked until the commit.
       active.finishing = true
       await this.#claims.finishIn(native, 'complete', [claim])
-    })
+    }
+    const { driver, scopes } = this.#claims.placeOf(claim)
+    await runTransaction(driver, body, { scopes }, undefined, 'claims')
   }
 
   async #failed(active: Active<R>, error: unknown): Promise<void> {
-    const { claim, abort } = active
+    const { claim } = active
     this.#trouble('handler', error)
-    const reason: unknown = abort.signal.reason
     active.finishing = true
     try {
       // What is lost belongs to somebody else; what was stopped has done nothing wrong.
-      const lost = isCode(reason, 'CLAIM_LOST') || isCode(error, 'CLAIM_LOST')
-      if (lost) return
-      const verb = isCode(reason, 'CLAIM_STOPPED') ? 'release' : 'fail'
+      const outcome = whyEnded(active.abort, error)
+      if (outcome === 'lost') return
+      const verb = outcome === 'stopped' ? 'release' : 'fail'
       this.#claims.tellLost((await this.#claims.finish(verb, [claim], { error })).lost, verb)
     } catch (failure) {
       this.#trouble('finish', failure)
@@ -357,21 +372,12 @@ class RunningWorker<Tx, R> implements Worker {
   }
 
   #trouble(during: ClaimsTroubleEvent['during'], error: unknown): void {
-    const event: ClaimsTroubleEvent = {
-      table: this.#claims.settings.layout.table.table,
-      during,
-      error,
-    }
-    publish(channels.claimsTrouble, event)
+    publish(channels.claimsTrouble, { table: this.#table, during, error })
   }
 }
 
 function contextOf<R>({ claim, abort }: Active<R>): HandlerContext<R> {
   return { claim, attempt: claim.attempt, signal: abort.signal }
-}
-
-function isCode(error: unknown, code: 'CLAIM_LOST' | 'CLAIM_STOPPED'): boolean {
-  return isHoldfastError(error, code)
 }
 
 function noHandler(): never {

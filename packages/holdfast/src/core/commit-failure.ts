@@ -1,11 +1,17 @@
+import type { ErrorCode } from './error-codes.ts'
 import { holdfastError, isHoldfastError } from './errors.ts'
 import {
+  couldNotConnect,
   isClientTimeout,
   isConnectionLoss,
   isDatabaseConnectionLoss,
+  isUnanswered,
   sqlStateOf,
   wasNeverSent,
 } from './sql-state.ts'
+
+/** A standby, or one that is just becoming a primary. At a failover that passes. */
+const readOnly = '25006'
 
 /**
  * Names the outcome of a COMMIT that did not succeed. An ERROR from the server means it rolled
@@ -16,7 +22,7 @@ export function commitFailure(error: unknown, masked = false): unknown {
   if (isHoldfastError(error)) return error
   if (sqlStateOf(error) === '25P02') return holdfastError('TX_ROLLED_BACK', { cause: error })
   if (!masked && wasNeverSent(error)) return holdfastError('CONNECTION_LOST', { cause: error })
-  if (isConnectionLoss(error)) return holdfastError('COMMIT_UNKNOWN', { cause: error })
+  if (isUnanswered(error)) return holdfastError('COMMIT_UNKNOWN', { cause: error })
   if (isClientTimeout(error)) return holdfastError('TX_CLIENT_TIMEOUT', { cause: error })
   return error
 }
@@ -32,4 +38,27 @@ export function bodyFailure(error: unknown, connectionLost = false): unknown {
   }
   if (isClientTimeout(error)) return holdfastError('TX_CLIENT_TIMEOUT', { cause: error })
   return error
+}
+
+/**
+ * Names a failure before the body ran. The client speaks of its own connection then, whatever it says.
+ */
+export function openingFailure(error: unknown): unknown {
+  if (isHoldfastError(error)) return error
+  if (couldNotConnect(error)) return holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
+  return bodyFailure(error, isConnectionLoss(error))
+}
+
+/**
+ * Names the failure of a statement that is a transaction of its own: nothing was sent, or `unknown`
+ * because the answer was lost on its way, or the server's own error, which kept nothing.
+ */
+export function statementFailure(error: unknown, unknown: ErrorCode): unknown {
+  if (isHoldfastError(error, 'COMMIT_UNKNOWN') && unknown !== 'COMMIT_UNKNOWN')
+    return holdfastError(unknown, { cause: error })
+  if (isHoldfastError(error)) return error
+  if (couldNotConnect(error) || sqlStateOf(error) === readOnly)
+    return holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
+  if (wasNeverSent(error)) return holdfastError('CONNECTION_LOST', { cause: error })
+  return isUnanswered(error) ? holdfastError(unknown, { cause: error }) : error
 }

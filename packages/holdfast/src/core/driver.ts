@@ -1,3 +1,5 @@
+import type { Scope } from './bucket.ts'
+
 /**
  * The seam between Holdfast and a database client. A driver turns a native client into these few
  * things and holds no domain logic: the rooms decide what to run, the engine says it in SQL.
@@ -10,7 +12,7 @@ export type Value = string | number | boolean | null
 export interface Statement {
   readonly text: string
   readonly values: readonly Value[]
-  /** Stable per text: what a driver may prepare it under, where it knows that to be safe. */
+  /** Says that it may be prepared, where a driver knows that to be safe; and, for people, what it is. */
   readonly name?: string
   /**
    * The columns that come back, all of them readable as text, for a driver that does not ask the
@@ -18,6 +20,8 @@ export interface Statement {
    * found out.
    */
   readonly columns?: readonly string[]
+  /** What it touches; a sharded driver routes by it and has the server check it, a plain one ignores it. */
+  readonly scopes?: readonly Scope[]
 }
 
 /** A row as the client returned it. Rooms decode; drivers do not. */
@@ -40,6 +44,8 @@ export interface Transaction<Tx> extends Executor {
   readonly native: Tx
   /** Milliseconds, from BEGIN, after which the client itself gives the transaction up. */
   readonly budgetMs: number | undefined
+  /** Other connections to the server that this transaction is on; those of the driver if absent. */
+  readonly beside?: Executor | undefined
   state(): TransactionState
   /** Runs a utility statement (SAVEPOINT, LOCK TABLE) that takes no values and returns no rows. */
   command(text: string): Promise<void>
@@ -64,7 +70,7 @@ export interface TransactionSettings {
    */
   readonly opening?: Statement | undefined
   /** What this transaction touches; a sharded driver routes by it, a plain one ignores it. */
-  readonly scopes: readonly string[]
+  readonly scopes: readonly Scope[]
 }
 
 /** What a client can do beyond running statements; see docs/drivers.md. */
@@ -91,6 +97,33 @@ export interface Driver<Tx> {
     body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
     settings: TransactionSettings,
   ): Promise<T>
+  /** Only of a driver over several primaries. */
+  readonly shards?: Shards<Tx>
+}
+
+/** Several primaries, each with its own part of the buckets. */
+export interface Shards<Tx> {
+  /** By the names that the servers have. */
+  readonly primaries: ReadonlyMap<string, Driver<Tx>>
+  /** Where our functions are, on each of them. */
+  readonly schema: string
+  /** Statements on their own on this primary: those with scopes are checked, and refused if it has not got them. */
+  at(primary: string): Executor
+  /**
+   * Runs something on the primary that has all these buckets. What is sent there with the executor is
+   * checked by the server and refused if it has not; then it is run again where they are by now.
+   *
+   * @throws SHARD_SPLIT, SHARD_MOVING, SHARD_ELSEWHERE, SHARD_MAP_MISSING, SHARD_MAP_INVALID
+   */
+  routed<T>(
+    scopes: readonly Scope[],
+    run: (primary: string, executor: Executor) => Promise<T>,
+  ): Promise<T>
+}
+
+/** The primaries of a driver: of one that is not sharded, itself. */
+export function primariesOf<Tx>(driver: Driver<Tx>): readonly Driver<Tx>[] {
+  return driver.shards === undefined ? [driver] : [...driver.shards.primaries.values()]
 }
 
 /**
@@ -118,8 +151,8 @@ export interface Listening {
 
 /** A driver whose client can keep a connection to itself. */
 export interface SessionDriver<Tx> extends Driver<Tx> {
-  /** Takes a connection and keeps it. It should lead straight to the server. */
-  session(): Promise<Session>
+  /** Takes a connection and keeps it. It should lead straight to the server; of several to the one of `scope`. */
+  session(scope?: string): Promise<Session>
   /** Hears notifications on a connection of its own, which should lead straight to the server. */
   listen(channel: string, heard: (payload: string) => void): Promise<Listening>
 }

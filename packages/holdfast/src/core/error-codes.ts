@@ -3,28 +3,15 @@
  * docs/errors.md; a test proves that table, page and thrown codes are the same set.
  */
 
-/** Error classes, by what the caller can do about it. */
-export type ErrorClass =
-  | 'UsageError'
-  | 'RefusedError'
-  | 'ContentionError'
-  | 'LostError'
-  | 'UnknownOutcomeError'
-  | 'DriverError'
-  | 'SchemaError'
+import { connectionCodes } from './error-codes-connection.ts'
+import { moveCodes } from './error-codes-moves.ts'
+import { ledgerCodes } from './error-codes-ledger.ts'
+import type { ErrorEntry } from './error-entry.ts'
 
-/** What the table knows about one code. */
-export interface ErrorEntry {
-  readonly class: ErrorClass
-  /** Running the whole operation again may succeed, and is safe. */
-  readonly retryable: boolean
-  /** What happened. */
-  readonly what: string
-  /** What to do next; part of the message. */
-  readonly next: string
-}
+export type { ErrorClass, ErrorEntry } from './error-entry.ts'
 
-const table = {
+/** Those of all other rooms; each part is a table of its own. */
+const otherCodes = {
   OPTION_INVALID: {
     class: 'UsageError',
     retryable: false,
@@ -157,18 +144,6 @@ const table = {
     what: "The client's own transaction timer ran out and it rolled back.",
     next: 'Raise the timeout of the client (Prisma: transactionTimeoutMs of fromPrisma), or shorten the body.',
   },
-  COMMIT_UNKNOWN: {
-    class: 'UnknownOutcomeError',
-    retryable: false,
-    what: 'The connection was lost while COMMIT was in flight: the transaction may or may not have happened.',
-    next: 'Do not repeat blindly. Look for its effect (a unique key or operation id), then decide.',
-  },
-  CONNECTION_LOST: {
-    class: 'DriverError',
-    retryable: true,
-    what: 'The connection was lost before COMMIT; PostgreSQL rolled the transaction back.',
-    next: 'Safe to run again from the start once the database is reachable.',
-  },
   DRIVER_HANDLE_INVALID: {
     class: 'DriverError',
     retryable: false,
@@ -217,60 +192,6 @@ const table = {
     what: 'The ledger is not installed in this database, or this role may not use it.',
     next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints.',
   },
-  LEDGER_NAME_INVALID: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'A key, scope, book or operation id cannot be stored exactly as it is.',
-    next: 'Pass a text of 1 to 512 bytes without NUL, a safe integer or a bigint; details.field names it.',
-  },
-  LEDGER_AMOUNT_INVALID: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'An amount is not a whole number in range.',
-    next: 'Count in whole units (cents, tokens, pieces); pass a bigint beyond 2^53.',
-  },
-  LEDGER_AMOUNT_UNSAFE: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'An amount in the ledger is too large to be an exact JavaScript number.',
-    next: "Declare the book with amounts: 'bigint'.",
-  },
-  LEDGER_OUTSIDE_TRANSACTION: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'An operation was to join a transaction, but the handle is not inside one.',
-    next: 'Pass the transaction handle your client gave you, or no handle at all: then the operation is a transaction of its own.',
-  },
-  LEDGER_SCOPES: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'The lines of one operation belong to different scopes, which may one day be on different servers.',
-    next: 'Give all lines one scope, or say acrossScopes: true if they will always share a server.',
-  },
-  LEDGER_HOLD_REFUSED: {
-    class: 'RefusedError',
-    retryable: false,
-    what: 'The amount could not be put aside, or the hold under this operation id has ended.',
-    next: 'Look at details.verdict: what is available and when to try again, or how the hold ended.',
-  },
-  LEDGER_HOLD_EXPIRING: {
-    class: 'ContentionError',
-    retryable: false,
-    what: 'The hold is about to expire; the work under it should end.',
-    next: 'Settle what was done so far, or call hold.extend() in time; choose a longer ttl.',
-  },
-  LEDGER_OUTCOME_UNKNOWN: {
-    class: 'UnknownOutcomeError',
-    retryable: true,
-    what: 'The connection was lost before the ledger answered, also when asked again: the operation may or may not have been applied.',
-    next: 'Call again with the same operationId once the database is reachable; it is applied at most once.',
-  },
-  LEDGER_ANSWER_UNREADABLE: {
-    class: 'SchemaError',
-    retryable: false,
-    what: 'The functions in the database answered in a form that this version does not know.',
-    next: 'Run `holdfast doctor`, then `holdfast migrate`.',
-  },
   LEASE_NAME_INVALID: {
     class: 'UsageError',
     retryable: false,
@@ -288,6 +209,12 @@ const table = {
     retryable: false,
     what: 'The lease is no longer held: it expired, was released, or somebody else has it.',
     next: 'Stop the work that relied on it and let its transaction roll back; details.reason says why. Acquire it again to go on.',
+  },
+  LEASE_TERM_LEFT: {
+    class: 'LostError',
+    retryable: false,
+    what: 'The leader was told to stop, and its body did not end in time: it was left behind, and the lease is not renewed any more.',
+    next: 'Let the body heed the signal of its term, or raise leaveAfter; end the process. Somebody else leads as soon as the lease is over, and guarded writes of the old body are refused from then on.',
   },
   LEASE_OUTSIDE_TRANSACTION: {
     class: 'UsageError',
@@ -323,7 +250,7 @@ const table = {
     class: 'ContentionError',
     retryable: true,
     what: 'The worker is stopping and did not wait for this handler any longer.',
-    next: 'Stop soon; the row is given back without counting the attempt. Give stop() more time if handlers need it.',
+    next: 'Stop soon and reject; the row is given back without counting the attempt. A handler that goes on is left behind, and its row comes back when its lease is over. Give stop() more time if handlers need it.',
   },
   CLAIM_TABLE_UNFIT: {
     class: 'SchemaError',
@@ -336,6 +263,12 @@ const table = {
     retryable: false,
     what: 'The tick is no longer ours: its lease could not be renewed in time, or somebody else has taken it.',
     next: 'Stop the work; under at-least-once another process does it again. Raise lease if the event loop stalls or the database is slow.',
+  },
+  SCHEDULE_STOPPED: {
+    class: 'ContentionError',
+    retryable: true,
+    what: 'The schedule is being stopped and did not wait for this handler any longer.',
+    next: 'Stop soon and reject; the tick has then failed, and is tried again elsewhere as its schedule says. A handler that goes on is left behind, and its tick is taken over when its lease is over. Give stop() more time if handlers need it.',
   },
   SCHEDULE_OUTSIDE_TRANSACTION: {
     class: 'UsageError',
@@ -367,10 +300,85 @@ const table = {
     what: 'What the body returned cannot be stored as JSON; nothing was changed.',
     next: 'Return plain data: no bigint, no cycle. Nothing at all is fine too.',
   },
+  OBSERVE_RECORDING: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'A recorder over this client is running already; with two, everything would be counted twice.',
+    next: 'Start one recorder for each pool of a process, and stop it before another is started.',
+  },
+  OBSERVE_TIMEOUT: {
+    class: 'ContentionError',
+    retryable: true,
+    what: 'A look at the database took longer than it may, and was ended by the server.',
+    next: 'Try again when the server is less busy, or raise statementTimeoutMs.',
+  },
+  OBSERVE_NO_SUCH_SESSION: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'No client of this database has a session with this process id.',
+    next: 'Look at the sessions again: it may have ended. Sessions of other databases, of the server itself and our own are left alone.',
+  },
+  OBSERVE_NO_SUCH_SCHEDULE: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'No schedule of this name was ever started in this database.',
+    next: 'Look at the list of schedules; names are exact.',
+  },
+  SHARD_NO_KEY: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'With several primaries this cannot be sent anywhere: nothing says which scope it belongs to.',
+    next: 'Pass scopes to the transaction. What looks at a whole server (observe, audit, maintain, migrate) is done with the driver of one primary at a time.',
+  },
+  SHARD_SPLIT: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'The scopes of one operation are on different primaries, so that it could not be atomic. Nothing was sent.',
+    next: 'Give what belongs together one scope, or reserve on each primary and settle afterwards with holdAcross().',
+  },
+  SHARD_ELSEWHERE: {
+    class: 'RefusedError',
+    retryable: true,
+    what: 'This transaction is on a primary that does not have the bucket it was asked to work on; the server refused it.',
+    next: 'Open the transaction with hf.transaction(body, { scopes }), naming every scope it touches; run it again if the bucket has just moved.',
+  },
+  SHARD_MOVING: {
+    class: 'ContentionError',
+    retryable: true,
+    what: 'The bucket is being moved to another primary, and that took longer than we wait.',
+    next: 'Try again. If it lasts, look at `holdfast shards status`: a move may have to be resumed or undone.',
+  },
+  SHARD_HOLD_INCOMPLETE: {
+    class: 'LostError',
+    retryable: false,
+    what: 'Reservations on several primaries were decided on, but one of them could not be settled any more: it had expired, and its book refuses to settle late.',
+    next: 'Book that part by hand, details.part says which. Declare the books with late: "book", or give holdAcross() a longer ttl.',
+  },
+  SHARD_MAP_MISSING: {
+    class: 'SchemaError',
+    retryable: false,
+    what: 'A primary does not know which buckets are its own.',
+    next: 'Run `holdfast shards init` once for all primaries together, after `holdfast migrate` on each.',
+  },
+  SHARD_MAP_INVALID: {
+    class: 'SchemaError',
+    retryable: false,
+    what: 'What a primary says about itself does not fit what it was connected as.',
+    next: 'Give shardedDriver() each primary under the name it was set up with, all of one cluster.',
+  },
 } as const
 
 /** Stable string codes: adding one is a minor change, changing or removing one a major change. */
-export type ErrorCode = keyof typeof table
+export type ErrorCode =
+  | keyof typeof otherCodes
+  | keyof typeof connectionCodes
+  | keyof typeof ledgerCodes
+  | keyof typeof moveCodes
 
 /** The table itself, for documentation and tooling. */
-export const errorCodes: Readonly<Record<ErrorCode, ErrorEntry>> = table
+export const errorCodes: Readonly<Record<ErrorCode, ErrorEntry>> = {
+  ...otherCodes,
+  ...connectionCodes,
+  ...ledgerCodes,
+  ...moveCodes,
+}

@@ -18,6 +18,11 @@ export type LockId =
   | { readonly kind: 'pair'; readonly high: number; readonly low: number }
   | { readonly kind: 'pair-hashtext'; readonly high: number; readonly text: string }
 
+/** A key that is hashed here: its number is known before the server is asked. */
+export interface BigintKey extends LockKey {
+  readonly lock: { readonly kind: 'bigint'; readonly id: bigint }
+}
+
 /** A lock by name. Build it with `lockKey` or, for keys of hand-written SQL, `legacyKey`. */
 export interface LockKey {
   /** Readable name, as shown in pg_stat_activity and in errors. */
@@ -35,7 +40,7 @@ export interface LockKey {
  * @example lockKey('image-upload', userId)
  * @throws LOCK_KEY_INVALID
  */
-export function lockKey(namespace: string, ...parts: readonly KeyPart[]): LockKey {
+export function lockKey(namespace: string, ...parts: readonly KeyPart[]): BigintKey {
   if (namespace.length === 0 || parts.length === 0) {
     throw holdfastError('LOCK_KEY_INVALID', {
       details: { subject: 'a namespace and a part are needed' },
@@ -50,6 +55,16 @@ export function lockKey(namespace: string, ...parts: readonly KeyPart[]): LockKe
   }
   const id = BigInt.asIntN(64, BigInt(`0x${hash('sha256', hashed).slice(0, 16)}`))
   return { name, namespace, lock: { kind: 'bigint', id }, scope: name }
+}
+
+/**
+ * The same lock, kept where that scope is: next to the quota, the stock or the rows that it is about.
+ * Only counts where there are several primaries; then whoever takes the lock has to say so.
+ *
+ * @example await hf.guard(inScope(lockKey('image-upload', userId), userId), body)
+ */
+export function inScope<K extends LockKey>(key: K, scope: string): K {
+  return { ...key, scope }
 }
 
 function partText(part: unknown): string {

@@ -60,6 +60,10 @@ export function isClientTimeout(error: unknown): boolean {
 
 /** Sent by a server that is going away. */
 const lostStates = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])
+/** Refused before anything could be sent: starting up or shutting down, no slot, no entry, no such database. */
+const refusedStates = new Set(['57P03', '53300', '08001', '08004', '28000', '28P01', '3D000'])
+/** Of those, the ones that come and go by themselves. */
+const passingStates = new Set(['57P03', '53300', '08001', '08004'])
 /** Only database clients use these, so they mean *our* connection wherever they are seen. */
 const clientCodes = new Set([
   'CONNECTION_CLOSED',
@@ -80,6 +84,8 @@ const socketCodes = new Set([
   'ETIMEDOUT',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
 ])
 
 /** True if the error can only mean that the database connection was lost. */
@@ -99,6 +105,42 @@ export function isConnectionLoss(error: unknown): boolean {
   if (isDatabaseConnectionLoss(error)) return true
   for (const layer of layersOf(error)) {
     if (typeof layer['code'] === 'string' && socketCodes.has(layer['code'])) return true
+  }
+  return false
+}
+
+/** True if the client gave up waiting for an answer (`query_timeout` of pg), which may still come. */
+export function isUnanswered(error: unknown): boolean {
+  for (const { message } of layersOf(error)) {
+    if (typeof message === 'string' && /^query read timeout/i.test(message)) return true
+  }
+  return isConnectionLoss(error)
+}
+
+/** Codes and kinds of clients that mean: not even connected. */
+const unconnected = new Set([
+  'CONNECT_TIMEOUT',
+  'P1001',
+  'DatabaseNotReachable',
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+])
+/** The pool's limit, and PgBouncer's, which has not given the statement to a server. */
+const neverForwarded =
+  /^timeout exceeded when trying to connect|^query_wait_timeout|^pgbouncer cannot connect to server/i
+
+/**
+ * True if no connection could be had, for a reason that may pass, so that the failing call, which was one
+ * to the database, was never sent.
+ */
+export function couldNotConnect(error: unknown): boolean {
+  const state = sqlStateOf(error)
+  if (state !== undefined && refusedStates.has(state)) return passingStates.has(state)
+  for (const { code, kind, syscall, message } of layersOf(error)) {
+    if (syscall === 'connect' || unconnected.has(String(code)) || unconnected.has(String(kind)))
+      return true
+    if (typeof message === 'string' && neverForwarded.test(message)) return true
   }
   return false
 }

@@ -1,9 +1,10 @@
-import { bodyFailure, commitFailure } from '../core/commit-failure.ts'
+import { bodyFailure, commitFailure, openingFailure } from '../core/commit-failure.ts'
 import type { Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
 import { probe, rolledBackTag } from '../engines/postgres/transaction.ts'
 import type { ConnectionWatch } from './pg-connection.ts'
+import { hearing } from './sync-wait.ts'
 
 /** A transaction of a client that runs a callback and commits if it resolves. */
 export interface CallbackTransaction<Tx, T> {
@@ -28,6 +29,7 @@ export async function runInCallback<Tx, T>(how: CallbackTransaction<Tx, T>): Pro
   let done = undefined as { readonly result: T } | undefined
   let failure = undefined as { readonly error: unknown } | undefined
   let connection = undefined as ConnectionWatch | undefined
+  let assertSynced = (): void => undefined
   try {
     await how.open(async (native) => {
       stage = 'body'
@@ -43,17 +45,18 @@ export async function runInCallback<Tx, T>(how: CallbackTransaction<Tx, T>): Pro
         throw error
       }
       stage = 'committing'
+      assertSynced = connection?.assertSynced ?? hearing()
     })
   } catch (error) {
     if (stage === 'committing') throw commitFailure(error, how.masksCommit)
     if (failure !== undefined) throw failure.error
-    // The client failed before the body ran, so whatever connection it speaks of is the database's.
-    throw bodyFailure(error, isConnectionLoss(error))
+    throw openingFailure(error)
   } finally {
     connection?.stop()
   }
   if (connection?.ending === rolledBackTag) throw holdfastError('TX_ROLLED_BACK')
   if (done === undefined) throw holdfastError('DRIVER_HANDLE_INVALID')
+  assertSynced()
   return done.result
 }
 

@@ -12,6 +12,7 @@ import { inNativeSavepoint } from './native-savepoint.ts'
 import { type PgConnection, pgTransactionState, watchConnection } from './pg-connection.ts'
 import { runInBegin } from './postgres-js-begin.ts'
 import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
+import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** The part of Drizzle's `sql` tag we use. */
 export interface DrizzleSql {
@@ -80,11 +81,12 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
   }
   const joined = (tx: Tx): Transaction<Tx> => join(tx, () => drizzleState(tx as DrizzleDatabase))
   const onPostgresJs = isPostgresJs(clientOf(db))
+  hearPool(clientOf(db))
   return {
     name: 'drizzle-orm',
     engine: 'postgres',
     capabilities: { pipelines: false },
-    alone: { query: async (statement) => run(db, statement) },
+    alone: { query: async (statement) => unlessHeard(() => run(db, statement)) },
     join: joined,
     async transaction(body, { isolation }) {
       if (drizzleState(db) !== 'none') throw holdfastError('TX_NESTED')

@@ -2,6 +2,7 @@ import type { Driver, Row, Transaction, TransactionState } from '../core/driver.
 import { holdfastError } from '../core/errors.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import { runInCallback } from './callback-transaction.ts'
+import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** What `CompiledQuery.raw()` makes; Kysely asks for the shape, not for the maker. */
 interface KyselyQuery {
@@ -41,6 +42,15 @@ export type KyselyTransactionOf<Db> = Db extends { readonly isTransaction: true 
     ? Trx
     : never
 
+/** Settings of `fromKysely`. */
+export interface KyselyOptions {
+  /**
+   * The `pg` pool of the dialect, which Kysely hides. Only listened to: with synchronous replication
+   * Holdfast has to hear if the wait for the standby is cancelled.
+   */
+  readonly pool?: object
+}
+
 /**
  * Holdfast on Kysely with its PostgreSQL dialect. A caller's transaction is what
  * `db.transaction().execute()` hands to its callback, or a controlled transaction.
@@ -49,8 +59,12 @@ export type KyselyTransactionOf<Db> = Db extends { readonly isTransaction: true 
  * const hf = createHoldfast(fromKysely(db))
  * await db.transaction().execute(async (trx) => { await hf.locks.acquire(trx, key) })
  */
-export function fromKysely<Db extends KyselyDatabase>(db: Db): Driver<KyselyTransactionOf<Db>> {
+export function fromKysely<Db extends KyselyDatabase>(
+  db: Db,
+  { pool }: KyselyOptions = {},
+): Driver<KyselyTransactionOf<Db>> {
   type Tx = KyselyTransactionOf<Db>
+  hearPool(pool)
   const join = (tx: Tx): Transaction<Tx> => {
     const handle = assertHandle(tx)
     const run = runner(handle)
@@ -71,7 +85,7 @@ export function fromKysely<Db extends KyselyDatabase>(db: Db): Driver<KyselyTran
     name: 'kysely',
     engine: 'postgres',
     capabilities: { pipelines: false },
-    alone: { query: async ({ text, values }) => alone(text, values) },
+    alone: { query: async ({ text, values }) => unlessHeard(() => alone(text, values)) },
     join,
     async transaction(body, { isolation }) {
       if (db.isTransaction) throw holdfastError('TX_NESTED')

@@ -1,5 +1,6 @@
 import type { TransactionState } from '../core/driver.ts'
 import { commitText, rolledBackTag } from '../engines/postgres/transaction.ts'
+import { SyncWatch } from './sync-wait.ts'
 
 /** What was seen of a connection while somebody watched it. */
 export interface ConnectionWatch {
@@ -8,6 +9,8 @@ export interface ConnectionWatch {
   readonly seesTags: boolean
   /** The command tag of the last COMMIT or ROLLBACK, whichever the server made of it. */
   readonly ending: string | undefined
+  /** @throws COMMIT_UNKNOWN if a wait for the synchronous standby was cancelled on it */
+  assertSynced(): void
   stop(): void
 }
 
@@ -39,6 +42,7 @@ export function watchConnection(client: PgConnection, tags = true): ConnectionWa
     if (text === commitText || text === rolledBackTag) ending = text
   }
   client.on('error', onError)
+  const sync = new SyncWatch(client)
   const announcer = tags ? client.connection : undefined
   announcer?.on?.('commandComplete', onTag)
   return {
@@ -51,8 +55,10 @@ export function watchConnection(client: PgConnection, tags = true): ConnectionWa
     get ending() {
       return ending
     },
+    assertSynced: () => sync.assertSynced(),
     stop() {
       client.off('error', onError)
+      sync.stop()
       announcer?.off?.('commandComplete', onTag)
     },
   }

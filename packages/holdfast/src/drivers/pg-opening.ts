@@ -2,7 +2,7 @@ import type { Row, Statement } from '../core/driver.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { rollbackText } from '../engines/postgres/transaction.ts'
 import { pipelineMessage, simpleMessage } from './pg-wire.ts'
-import { isWireClient, sendOnWire, type WireClient } from './pg-wire-query.ts'
+import { isWireClient, noColumns, sendOnWire, type WireClient } from './pg-wire-query.ts'
 
 const unknownPreparedStatement = '26000'
 
@@ -39,7 +39,7 @@ export class PgOpenings {
     const prepared = this.#prepared.get(client)
     try {
       const message = openingMessage(begin, opening, prepared)
-      const { rows } = await sendOnWire(client, message, columns)
+      const { rows } = await sendOnWire(client, message, { columns })
       if (prepared !== undefined) prepared.add(begin).add(opening.text)
       else if (this.#mayPrepare && Number(rows[0]?.['pid']) === client.processID) {
         this.#prepared.set(client, new Set())
@@ -48,8 +48,9 @@ export class PgOpenings {
     } catch (error) {
       if (prepared === undefined || sqlStateOf(error) !== unknownPreparedStatement) throw error
       this.#prepared.delete(client)
-      await sendOnWire(client, simpleMessage(rollbackText), [])
-      return (await sendOnWire(client, openingMessage(begin, opening, undefined), columns)).rows
+      await sendOnWire(client, simpleMessage(rollbackText), noColumns)
+      const unnamed = openingMessage(begin, opening, undefined)
+      return (await sendOnWire(client, unnamed, { columns })).rows
     }
   }
 }

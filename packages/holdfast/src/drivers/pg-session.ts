@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Listening, Row, Statement } from '../core/driver.ts'
 import { listenText } from '../engines/postgres/session.ts'
 import { PinnedSession } from './pinned-session.ts'
+import { SyncWatch } from './sync-wait.ts'
 
 /** The part of a `pg` client that a session needs. */
 interface PinnableClient {
@@ -17,9 +18,14 @@ type Run = (client: never, statement: Statement) => Promise<readonly Row[]>
 /** Keeps a client of the pool. The pool forgets it when it ends: it is never handed out again. */
 export function pgSession(pinned: unknown, run: Run): PinnedSession {
   const client = pinned as PinnableClient
+  const sync = new SyncWatch(client)
   const session = new PinnedSession({
     claimedPid: client.processID ?? undefined,
-    run: (statement) => run(client as never, statement),
+    async run(statement) {
+      const rows = await run(client as never, statement)
+      sync.assertSynced()
+      return rows
+    },
     async close() {
       if (session.lost.aborted) {
         client.release(true)

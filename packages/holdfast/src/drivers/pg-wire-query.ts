@@ -24,34 +24,54 @@ export interface WireAnswer {
   readonly tag: string
 }
 
-/** Sends the bytes, which must end with a Sync or be a simple query. */
+/** One column as the server describes it. */
+export interface Field {
+  readonly name: string
+  readonly dataTypeID: number
+}
+
+/** How rows are read: the names of the columns, and for each what makes a value of its text. */
+export interface RowShape {
+  readonly columns: readonly string[]
+  /** Without them everything stays text. */
+  readonly parsers?: readonly ((text: string) => unknown)[]
+}
+
+/**
+ * Sends the bytes, which must end with a Sync or be a simple query. A shape that is a function is asked
+ * when the server has described the columns.
+ */
 export async function sendOnWire(
   client: WireClient,
   bytes: Buffer,
-  columns: readonly string[],
+  shape: RowShape | ((fields: readonly Field[]) => RowShape),
 ): Promise<WireAnswer> {
   return new Promise((resolve, reject) => {
-    client.query(new WireQuery(bytes, columns, resolve, reject))
+    client.query(new WireQuery(bytes, shape, resolve, reject))
   })
 }
+
+export const noColumns: RowShape = { columns: [] }
 
 /** Its methods are what `pg` calls, in the order of a successful run. */
 class WireQuery implements WireAnswer {
   readonly rows: Row[] = []
   tag = ''
   readonly #bytes: Buffer
-  readonly #columns: readonly string[]
+  readonly #shapeOf: ((fields: readonly Field[]) => RowShape) | undefined
+  #shape: RowShape
   /** `pg` replaces it to stop its read timer. */
   callback: (error: Error | null) => void
 
   constructor(
     bytes: Buffer,
-    columns: readonly string[],
+    shape: RowShape | ((fields: readonly Field[]) => RowShape),
     resolve: (answer: WireAnswer) => void,
     reject: (error: Error) => void,
   ) {
     this.#bytes = bytes
-    this.#columns = columns
+    this.#shapeOf = typeof shape === 'function' ? shape : undefined
+    this.#shape = typeof shape === 'function' ? noColumns : shape
     this.callback = (error) => {
       if (error === null) resolve(this)
       else reject(error)
@@ -63,12 +83,17 @@ class WireQuery implements WireAnswer {
     return null
   }
 
-  handleRowDescription(): void {}
+  handleRowDescription({ fields }: { readonly fields: readonly Field[] }): void {
+    if (this.#shapeOf !== undefined) this.#shape = this.#shapeOf(fields)
+  }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    const { columns, parsers } = this.#shape
     const row: Row = {}
-    for (let at = 0; at < this.#columns.length; at += 1) {
-      row[this.#columns[at] as string] = fields[at]
+    for (let at = 0; at < columns.length; at += 1) {
+      const text = fields[at] as string | null
+      const parse = parsers?.[at]
+      row[columns[at] as string] = parse === undefined || text === null ? text : parse(text)
     }
     this.rows.push(row)
   }

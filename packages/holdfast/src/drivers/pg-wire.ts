@@ -1,8 +1,8 @@
 import type { Value } from '../core/driver.ts'
 
 /**
- * The few messages of PostgreSQL's extended protocol that an opening is made of, as one buffer:
- * one write instead of seven, and no description of columns we already know.
+ * The few messages of PostgreSQL's extended protocol that we send ourselves, as one buffer: one write
+ * instead of seven, and no description of columns we already know.
  */
 
 /** One statement of a pipeline. */
@@ -13,12 +13,14 @@ export interface PipelinedStatement {
   readonly values: readonly Value[]
   /** The connection already has it under this name. */
   readonly known: boolean
+  /** The server is to say which columns come back. */
+  readonly described?: boolean
 }
 
 /** Each statement parsed if need be, bound and executed, then one Sync for all. */
 export function pipelineMessage(...statements: readonly PipelinedStatement[]): Buffer {
   const writer = new MessageWriter()
-  for (const { name, text, values, known } of statements) {
+  for (const { name, text, values, known, described } of statements) {
     if (!known) {
       // Closing what does not exist is no error; parsing what exists is one.
       if (name !== '') writer.begin('C').text('S').cString(name).end()
@@ -28,6 +30,7 @@ export function pipelineMessage(...statements: readonly PipelinedStatement[]): B
     writer.begin('B').cString('').cString(name).int16(0).int16(values.length)
     for (const value of values) writer.value(value)
     writer.int16(0).end()
+    if (described === true) writer.begin('D').text('P').cString('').end()
     writer.begin('E').cString('').int32(0).end()
   }
   return writer.begin('S').end().bytes()

@@ -6,7 +6,9 @@ import type {
   Transaction,
   TransactionSettings,
 } from '../core/driver.ts'
+import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { isUnanswered, sqlStateOf } from '../core/sql-state.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import {
   beginText,
@@ -16,9 +18,11 @@ import {
 } from '../engines/postgres/transaction.ts'
 import { pgTransactionState, watchConnection } from './pg-connection.ts'
 import { PgOpenings } from './pg-opening.ts'
+import { PgConnects } from './pg-pool.ts'
+import { PgPrepared } from './pg-prepared.ts'
 import { pgListening, pgSession } from './pg-session.ts'
 import { pipelineMessage, simpleMessage } from './pg-wire.ts'
-import { isWireClient, sendOnWire } from './pg-wire-query.ts'
+import { isWireClient, noColumns, sendOnWire } from './pg-wire-query.ts'
 
 /** The part of a `pg` result we read. */
 interface PgResult {
@@ -49,11 +53,17 @@ export type PgClientOf<Pool> = Pool extends {
 /** Settings of `fromPg`. */
 export interface PgOptions {
   /**
-   * Whether the statement that opens a guard may be prepared by name. `auto` does so on a
-   * connection that was seen to lead straight to the server, and never through a pooler.
+   * Whether statements of ours may be prepared by name: the one that opens a guard, and those that
+   * run on their own and are planned longer than they run. `auto` does so on a connection that was
+   * seen to lead straight to the server, and never through a pooler.
    * @defaultValue 'auto'
    */
   readonly prepare?: 'auto' | 'never'
+  /**
+   * Longest wait for a connection of the pool. After it the call ends with POOL_STARVED, which says who
+   * has them, or with CONNECTION_UNAVAILABLE if the server does not answer. @defaultValue '30 s'
+   */
+  readonly connectWithin?: Duration
 }
 
 /**
@@ -68,6 +78,11 @@ export function fromPg<Pool extends PgPool>(
 ): SessionDriver<PgClientOf<Pool>> {
   type Tx = PgClientOf<Pool>
   const openings = new PgOpenings(options.prepare !== 'never')
+  const prepared = new PgPrepared(options.prepare !== 'never')
+  const connects = new PgConnects(
+    pool,
+    durationMs(options.connectWithin ?? '30 s', 'connectWithin'),
+  )
   const join = (client: PgClient): Transaction<Tx> => {
     const transaction: Transaction<Tx> = {
       native: client as Tx,
@@ -87,21 +102,31 @@ export function fromPg<Pool extends PgPool>(
     capabilities: { pipelines: false },
     alone: {
       async query(statement) {
-        const client = await pool.connect()
+        const client = await connects.take('statement')
         const connection = watchConnection(client, false)
+        let broken = false
         try {
-          return await runStatement(client, statement)
+          const rows = await prepared.query(client, statement, () =>
+            runStatement(client, statement),
+          )
+          connection.assertSynced()
+          return rows
+        } catch (error) {
+          // Also where the client gave up waiting, since the statement may still be running on it, and where
+          // it leads to a server that is no primary any more.
+          broken = isUnanswered(error) || sqlStateOf(error) === '25006'
+          throw error
         } finally {
           connection.stop()
-          client.release(connection.lost)
+          connects.giveBack(client, connection.lost || broken)
         }
       },
     },
     join: (tx) => join(assertClient(tx)),
-    transaction: (body, settings) => runOn(pool, join, openings, body, settings),
-    session: async () => pgSession(await pool.connect(), runStatement),
+    transaction: (body, settings) => runOn(pool, connects, join, openings, body, settings),
+    session: async () => pgSession(await connects.take('session'), runStatement),
     listen: async (channel, heard) =>
-      await pgListening(await pool.connect(), runStatement, channel, heard),
+      await pgListening(await connects.take('session'), runStatement, channel, heard),
   }
 }
 
@@ -111,13 +136,14 @@ export function fromPg<Pool extends PgPool>(
  */
 async function runOn<Tx, T>(
   pool: PgPool,
+  connects: PgConnects,
   join: (client: PgClient) => Transaction<Tx>,
   openings: PgOpenings,
   body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
   settings: TransactionSettings,
 ): Promise<T> {
   if (isInTransaction(pool)) throw holdfastError('TX_NESTED')
-  const client = await pool.connect()
+  const client = await connects.take('transaction')
   const connection = watchConnection(client, false)
   let clean = false
   try {
@@ -134,22 +160,23 @@ async function runOn<Tx, T>(
     if (connection.lost) throw holdfastError('CONNECTION_LOST')
     await commit(client)
     clean = true
+    connection.assertSynced()
     return result
   } finally {
     connection.stop()
-    client.release(!clean)
+    connects.giveBack(client, !clean)
   }
 }
 
 /**
- * Never prepared: a caller may drop prepared statements, and could not go on without this one. If
+ * Never prepared: a caller may drop prepared statements, and a transaction would not survive it. If
  * its columns are known, it goes out in one write and nobody asks for their description.
  */
 async function runStatement(client: PgClient, statement: Statement): Promise<readonly Row[]> {
   const { text, values, columns } = statement
   if (columns !== undefined && isWireClient(client)) {
     const message = pipelineMessage({ name: '', text, values, known: false })
-    return (await sendOnWire(client, message, columns)).rows
+    return (await sendOnWire(client, message, { columns })).rows
   }
   const { rows } = await client.query(text, [...values])
   return rows as readonly Row[]
@@ -161,7 +188,7 @@ async function commit(client: PgClient): Promise<void> {
   let tag: string
   try {
     tag = isWireClient(client)
-      ? (await sendOnWire(client, commitMessage, [])).tag
+      ? (await sendOnWire(client, commitMessage, noColumns)).tag
       : (await client.query(commitText)).command
   } catch (error) {
     throw commitFailure(error)

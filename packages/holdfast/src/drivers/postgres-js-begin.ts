@@ -1,10 +1,10 @@
-import { bodyFailure, commitFailure } from '../core/commit-failure.ts'
+import { bodyFailure, commitFailure, openingFailure } from '../core/commit-failure.ts'
 import type { Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isConnectionLoss } from '../core/sql-state.ts'
 import { commitAndChainText, commitText } from '../engines/postgres/transaction.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
 import { Lifetime, shield } from './postgres-js-shield.ts'
+import { hearing } from './sync-wait.ts'
 
 /** A transaction opened by `sql.begin()`, by us or by an ORM on top of postgres.js. */
 export interface BeginTransaction<Tx, T> {
@@ -55,8 +55,8 @@ export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T
     await Promise.race([opened, commit.refused])
   } catch (error) {
     if (failure !== undefined) throw bodyFailure(failure.error, lifetime.lost)
-    if (stage !== 'committing')
-      throw bodyFailure(error, stage === 'body' || isConnectionLoss(error))
+    if (stage === 'opening') throw openingFailure(error)
+    if (stage === 'body') throw bodyFailure(error, true)
     commit.assertDone(error)
   } finally {
     lifetime.end()
@@ -75,9 +75,11 @@ export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T
 class Commit {
   readonly #refused = Promise.withResolvers<void>()
   #answer: { readonly tag: unknown } | { readonly error: unknown } | undefined
+  #assertSynced = (): void => undefined
 
   /** Sent without waiting; statements the body forgot to await have their turn before it. */
   send(handle: PostgresJsHandle): void {
+    this.#assertSynced = hearing()
     handle.unsafe(commitAndChainText).then(
       (result) => {
         this.#answer = { tag: (result as { readonly command?: unknown }).command }
@@ -107,5 +109,6 @@ class Commit {
     if (this.#answer.tag !== commitText) {
       throw holdfastError('TX_ROLLED_BACK', { cause: rejection })
     }
+    this.#assertSynced()
   }
 }

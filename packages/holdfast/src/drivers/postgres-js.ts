@@ -5,11 +5,13 @@ import type {
   Transaction,
   TransactionState,
 } from '../core/driver.ts'
+import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { inNativeSavepoint } from './native-savepoint.ts'
 import { runInBegin } from './postgres-js-begin.ts'
 import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
 import { postgresJsListening, postgresJsSession } from './postgres-js-session.ts'
+import { unlessHeard } from './sync-wait.ts'
 
 /** The part of a postgres.js `sql` we use. */
 export interface PostgresJsSql {
@@ -32,6 +34,12 @@ export interface PostgresJsOptions {
    * @defaultValue 'auto'
    */
   readonly prepare?: 'auto' | 'never'
+  /**
+   * How long the answer to a statement that is a transaction of its own is waited for. postgres.js may
+   * never answer what was sent on a connection that broke; after this the outcome is unknown, and asked for
+   * again where that is safe. @defaultValue '30 s'
+   */
+  readonly answerWithin?: Duration
 }
 
 /**
@@ -48,6 +56,7 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
 ): SessionDriver<PostgresJsTransactionOf<Sql>> {
   type Tx = PostgresJsTransactionOf<Sql>
   const run = runner(options.prepare ?? 'auto', databaseNames(sql))
+  const answerMs = durationMs(options.answerWithin ?? '30 s', 'answerWithin')
   const join = (tx: Tx, state: () => TransactionState): Transaction<Tx> => {
     const handle = assertHandle(tx)
     return {
@@ -71,7 +80,9 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
     name: 'postgres',
     engine: 'postgres',
     capabilities: { pipelines: true },
-    alone: { query: async (statement) => run(sql, statement) },
+    alone: {
+      query: (statement) => unlessHeard(() => answered(run(sql, statement), answerMs)),
+    },
     join: (tx) => join(tx, () => postgresJsState(tx)),
     async transaction(body, { isolation }) {
       if (postgresJsState(sql) !== 'none') throw holdfastError('TX_NESTED')
@@ -85,8 +96,25 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
         body,
       })
     },
-    session: () => postgresJsSession(sql, run),
+    session: () => postgresJsSession(sql, (handle, each) => unlessHeard(() => run(handle, each))),
     listen: (channel, heard) => postgresJsListening(sql, channel, heard),
+  }
+}
+
+async function answered<T>(answer: Promise<T>, limitMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const subject = 'the client did not answer in time'
+      reject(holdfastError('COMMIT_UNKNOWN', { details: { subject, reason: 'unanswered' } }))
+    }, limitMs)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+    // It may still come, and nobody waits for it.
+    answer.catch(() => undefined)
   }
 }
 

@@ -2,6 +2,7 @@ import type { Driver, Isolation, Row, Transaction, TransactionState } from '../c
 import { holdfastError } from '../core/errors.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import { runInCallback } from './callback-transaction.ts'
+import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** Prisma's spelling of the isolation levels. */
 type PrismaIsolation = 'ReadCommitted' | 'RepeatableRead' | 'Serializable'
@@ -67,6 +68,7 @@ export function fromPrisma<Client extends PrismaClientLike>(
       details: { option: 'transactionTimeoutMs', subject: 'transactionTimeoutMs' },
     })
   }
+  hearPool(poolOf(prisma))
   const join = (tx: Tx, timeoutMs: number): Transaction<Tx> => {
     const handle = assertHandle(tx)
     const transaction: Transaction<Tx> = {
@@ -85,7 +87,7 @@ export function fromPrisma<Client extends PrismaClientLike>(
     name: 'prisma',
     engine: 'postgres',
     capabilities: { pipelines: false },
-    alone: { query: async ({ text, values }) => run(prisma, text, values) },
+    alone: { query: ({ text, values }) => unlessHeard(() => run(prisma, text, values)) },
     join: (tx) => join(tx, usualMs),
     async transaction(body, { isolation, timeoutMs = usualMs }) {
       if (prismaState(prisma) !== 'none') throw holdfastError('TX_NESTED')
@@ -135,6 +137,14 @@ function configuredTimeoutMs(prisma: object): number | undefined {
   }
   const timeout = config?.transactionOptions?.timeout
   return typeof timeout === 'number' ? timeout : undefined
+}
+
+/** The pool that the adapter was given. One that it makes itself is out of reach. */
+function poolOf(prisma: object): unknown {
+  const { _engineConfig: config } = prisma as {
+    readonly _engineConfig?: { readonly adapter?: { readonly externalPool?: unknown } }
+  }
+  return config?.adapter?.externalPool
 }
 
 /**

@@ -3,6 +3,7 @@ import { holdfastError } from '../core/errors.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import { runInCallback } from './callback-transaction.ts'
 import { type PgConnection, pgTransactionState, watchConnection } from './pg-connection.ts'
+import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** TypeORM's spelling of the isolation levels. */
 type TypeOrmIsolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
@@ -68,7 +69,11 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
     engine: 'postgres',
     capabilities: { pipelines: false },
     alone: {
-      query: async ({ text, values }) => (await dataSource.query(text, [...values])) as Row[],
+      async query({ text, values }) {
+        // Made when the data source connects, which may be after us.
+        hearPool((dataSource as { readonly driver?: { readonly master?: unknown } }).driver?.master)
+        return await unlessHeard(async () => (await dataSource.query(text, [...values])) as Row[])
+      },
     },
     join,
     async transaction(body, { isolation }) {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { pause } from '../core/backoff.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+import { channels, publish } from '../core/events.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
 import { acquireLease, type LeaseName } from '../engines/postgres/leases.ts'
 import { HeldLease } from './held-lease.ts'
 import type { LeaseTerms } from './lease-terms.ts'
@@ -33,25 +34,30 @@ const jitter = 0.2
 type Outcome = HeldLease | number
 
 /**
- * One try. The owner is made here, so an answer that is lost on its way can be asked for again: the
+ * One try. The owner is made here, so `run` may ask again for an answer that is lost on its way: the
  * server gives the same owner the same lease.
  */
 export async function tryLease(
   wanted: WantedLease,
   run: RunCall,
   owner: string = randomUUID(),
+  since: number = performance.now(),
 ): Promise<Outcome> {
   try {
-    return await ask(wanted, run, owner)
+    return await ask(wanted, run, owner, since)
   } catch (error) {
-    if (isConnectionLoss(error)) return await ask(wanted, run, owner)
     // At REPEATABLE READ by default: somebody else was a moment earlier.
     if (sqlStateOf(error) === '40001') return 0
     throw error
   }
 }
 
-async function ask(wanted: WantedLease, run: RunCall, owner: string): Promise<Outcome> {
+async function ask(
+  wanted: WantedLease,
+  run: RunCall,
+  owner: string,
+  since: number,
+): Promise<Outcome> {
   const { schema, name, terms, note, sessionLock } = wanted
   const { ttlMs, delayMs } = terms
   const sentAt = performance.now()
@@ -61,7 +67,7 @@ async function ask(wanted: WantedLease, run: RunCall, owner: string): Promise<Ou
   const [token = '', ms] = (answer ?? '').split(',')
   if (token === '') return Number(ms ?? 0)
   const held = { ...name, owner, token: BigInt(token), sessionLock }
-  return new HeldLease(schema, held, terms, run, sentAt)
+  return new HeldLease(schema, held, terms, run, sentAt, since)
 }
 
 /** Tries until the lease is there, the time is up or the signal says stop. */
@@ -71,10 +77,11 @@ export async function waitForLease(
   { waitMs, retryMs, signal }: Waiting,
 ): Promise<HeldLease> {
   const owner = randomUUID()
-  const until = performance.now() + waitMs
+  const since = performance.now()
+  const until = since + waitMs
   for (;;) {
     signal?.throwIfAborted()
-    const outcome = await tryLease(wanted, run, owner)
+    const outcome = await tryLease(wanted, run, owner, since)
     if (typeof outcome !== 'number') {
       if (signal?.aborted !== true) return outcome
       await outcome.release()
@@ -82,7 +89,9 @@ export async function waitForLease(
     }
     const leftMs = until - performance.now()
     if (leftMs <= 0) {
-      throw holdfastError('LEASE_TIMEOUT', { details: { subject: wanted.name.name } })
+      const { name } = wanted.name
+      publish(channels.leaseTimeout, { name, waitMs: performance.now() - since })
+      throw holdfastError('LEASE_TIMEOUT', { details: { subject: name } })
     }
     const pauseMs = Math.min(retryMs, Math.max(leastPauseMs, outcome))
     await pause(Math.min(leftMs, spread(pauseMs)), signal)

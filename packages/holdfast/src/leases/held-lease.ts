@@ -1,38 +1,9 @@
 import { holdfastError } from '../core/errors.ts'
+import type { LossReason, RenewalFailedEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { type HeldLeaseName, releaseLease, renewLease } from '../engines/postgres/leases.ts'
 import type { LeaseTerms } from './lease-terms.ts'
 import type { RunCall } from './run-call.ts'
-
-/**
- * Why a lease is no longer held. `deadline`: no renewal got through in time, so the work has to stop
- * before somebody else may begin. `expired`, `taken`, `released`, `unknown`: the server said so.
- * `connection`, `unlocked`: the session that held the lock is gone, or does not hold it.
- */
-export type LossReason =
-  | 'deadline'
-  | 'expired'
-  | 'taken'
-  | 'released'
-  | 'unknown'
-  | 'connection'
-  | 'unlocked'
-
-/** Published on `holdfast:lease.lost`. */
-export interface LeaseLostEvent {
-  readonly name: string
-  readonly token: bigint
-  readonly reason: LossReason
-}
-
-/** Published on `holdfast:lease.renewal-failed`; another try follows, until the deadline. */
-export interface RenewalFailedEvent {
-  readonly name: string
-  readonly token: bigint
-  /** Until the signal is aborted. */
-  readonly remainingMs: number
-  readonly error: unknown
-}
 
 /** How soon a renewal that failed is tried again, as a part of its usual pause. */
 const retryShare = 4
@@ -48,6 +19,7 @@ export class HeldLease {
   readonly #terms: LeaseTerms
   readonly #run: RunCall
   readonly #over = new AbortController()
+  readonly #acquired = performance.now()
   #deadline = 0
   #stopTimer: NodeJS.Timeout | undefined
   #renewTimer: NodeJS.Timeout | undefined
@@ -58,6 +30,8 @@ export class HeldLease {
     terms: LeaseTerms,
     run: RunCall,
     sentAt: number,
+    /** When it was first asked for. */
+    since: number,
   ) {
     this.#schema = schema
     this.held = held
@@ -65,7 +39,8 @@ export class HeldLease {
     this.#run = run
     this.#extend(sentAt)
     this.#plan(1)
-    publish(channels.leaseAcquired, { name: held.name, token: held.token })
+    const { name, token } = held
+    publish(channels.leaseAcquired, { name, token, waitMs: this.#acquired - since })
   }
 
   get signal(): AbortSignal {
@@ -81,16 +56,20 @@ export class HeldLease {
   }
 
   /** True if it is held for another `ttl`; false if it is lost. */
-  async renew(): Promise<boolean> {
+  async renew(forMs: number = this.remainingMs()): Promise<boolean> {
     if (this.over) return false
     const sentAt = performance.now()
-    const state = await this.#run(renewLease(this.#schema, this.held))
+    const state = await this.#run(renewLease(this.#schema, this.held), forMs)
     if (this.over) return false
     if (state !== 'held') {
       this.lose((state ?? 'unknown') as LossReason)
       return false
     }
     this.#extend(sentAt)
+    if (channels.leaseRenewed.hasSubscribers) {
+      const { name, token } = this.held
+      channels.leaseRenewed.publish({ name, token, durationMs: performance.now() - sentAt })
+    }
     return true
   }
 
@@ -100,7 +79,7 @@ export class HeldLease {
     const error = holdfastError('LEASE_LOST', { details: { subject: name, reason } })
     if (!this.over) {
       this.#end(error)
-      publish(channels.leaseLost, { name, token, reason } satisfies LeaseLostEvent)
+      publish(channels.leaseLost, { name, token, reason })
     }
     return error
   }
@@ -108,7 +87,17 @@ export class HeldLease {
   /** No more renewals: whoever releases it, with or without a transaction, means it. */
   async release(run: RunCall = this.#run): Promise<string | null> {
     if (!this.over) this.#end(new DOMException('the lease was released', 'AbortError'))
-    return await run(releaseLease(this.#schema, this.held))
+    const state = await run(releaseLease(this.#schema, this.held))
+    if (state === 'released') {
+      const { name, token } = this.held
+      publish(channels.leaseReleased, { name, token, heldMs: performance.now() - this.#acquired })
+    }
+    return state
+  }
+
+  /** No more renewals, and nothing is given back: whoever has it is still at work. It ends by itself. */
+  leave(reason: Error): void {
+    if (!this.over) this.#end(reason)
   }
 
   #end(reason: Error): void {
@@ -137,7 +126,7 @@ export class HeldLease {
 
   async #renewNow(): Promise<void> {
     try {
-      await this.renew()
+      await this.renew(0)
       this.#plan(1)
     } catch (error) {
       const { name, token } = this.held

@@ -1,8 +1,10 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
 import { forgetLeases, readLease } from '../engines/postgres/leases.ts'
-import { callFunction } from '../tx/call-function.ts'
+import { sumOverPrimaries } from '../tx/call-function.ts'
+import type { ResolveOptions } from '../tx/ask-again.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { tryLease, type WantedLease, waitForLease } from './acquire-lease.ts'
 import { fence, type Lease, leaseOn } from './lease.ts'
@@ -10,13 +12,19 @@ import { leaseName } from './lease-name.ts'
 import { type LeaseOptions, leaseTerms } from './lease-terms.ts'
 import { runAlone } from './run-call.ts'
 
-export type { LeaseLostEvent, LossReason, RenewalFailedEvent } from './held-lease.ts'
-export { createLeader, type Leader, type LeaderOptions, type Term } from './leader.ts'
+export type { LeaseLostEvent, LossReason, RenewalFailedEvent } from '../core/event-map.ts'
+export {
+  createLeader,
+  type Leader,
+  type LeaderOptions,
+  type LeadOptions,
+  type Term,
+} from './leader.ts'
 export type { Lease } from './lease.ts'
 export type { LeaseOptions } from './lease-terms.ts'
 
 /** Settings of the room. */
-export interface LeasesOptions {
+export interface LeasesOptions extends ResolveOptions {
   /** Where its tables are. @defaultValue 'holdfast' */
   readonly schema?: string
 }
@@ -88,7 +96,7 @@ function waitOf(wait: Duration): number {
 /** Leases over a driver. */
 export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}): Leases<Tx> {
   const schema = options.schema ?? 'holdfast'
-  const run = runAlone(driver)
+  const run = runAlone(driver, options)
   const wantedOf = (name: string, leaseOptions: LeaseOptions): WantedLease => ({
     schema,
     name: leaseName(name, leaseOptions.scope),
@@ -111,7 +119,9 @@ export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}
       const wanted = wantedOf(name, leaseOptions)
       assertNotNested(driver)
       const outcome = await tryLease(wanted, run)
-      return typeof outcome === 'number' ? undefined : leaseOn(driver, schema, outcome)
+      if (typeof outcome !== 'number') return leaseOn(driver, schema, outcome)
+      publish(channels.leaseBusy, { name, freeInMs: outcome })
+      return undefined
     },
     async guard(tx, { name, token, scope }) {
       const reason = await fence(driver, schema, tx, { ...leaseName(name, scope), token })
@@ -124,7 +134,7 @@ export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}
     },
     async forget({ idleFor, limit = 1_000 }) {
       const call = forgetLeases(schema, durationMs(idleFor, 'idleFor'), limit)
-      return Number(await callFunction(driver, undefined, call, 'LEASE_OUTSIDE_TRANSACTION'))
+      return await sumOverPrimaries(driver, call)
     },
   }
 }

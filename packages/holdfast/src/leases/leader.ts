@@ -1,15 +1,18 @@
 import { pause } from '../core/backoff.ts'
 import type { Driver, SessionDriver } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
-import { isHoldfastError } from '../core/errors.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import type { LeaderEndedEvent, LeaderTroubleEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
+import { lockMemoryOf } from '../core/lock-memory.ts'
 import { spread, type WantedLease } from './acquire-lease.ts'
 import type { HeldLease } from './held-lease.ts'
 import { type Lease, leaseOn } from './lease.ts'
 import { leaseName } from './lease-name.ts'
 import { type LeaseOptions, leaseTerms } from './lease-terms.ts'
 import { runAlone } from './run-call.ts'
-import { leaderLock, leaseSeat, type Seat, sessionSeat } from './seat.ts'
+import { leaderKey, leaseSeat, type Seat, sessionSeat } from './seat.ts'
+import { untilLeft } from './until-left.ts'
 
 /** Settings of an election. All candidates of one name take part in the same one. */
 export interface LeaderOptions extends Omit<LeaseOptions, 'renew'> {
@@ -33,13 +36,6 @@ export interface LeaderOptions extends Omit<LeaseOptions, 'renew'> {
 /** The time in which this process leads. */
 export type Term<Tx> = Pick<Lease<Tx>, 'token' | 'signal' | 'remainingMs' | 'guard'>
 
-/** Published on `holdfast:leader.trouble`: a try, or a term that was lost, ended with an error. */
-export interface LeaderTroubleEvent {
-  readonly name: string
-  readonly during: 'campaign' | 'term' | 'resigning'
-  readonly error: unknown
-}
-
 /** A candidate. */
 export interface Leader<Tx> {
   /** The term of this process, while it leads. */
@@ -47,19 +43,28 @@ export interface Leader<Tx> {
   /**
    * Waits to be elected, then runs the body. It ends when the body does: by then somebody else may
    * lead. If leadership is lost, the term's signal is aborted, the body is waited for, and the
-   * candidate stands again. The signal given here ends it all: the body is told by its own signal.
+   * candidate stands again. The signal given here ends it all: the body is told by its own signal, and
+   * waited for. One that does not heed it is left after `leaveAfter`, and so is the lease: it ends when
+   * its time is over, or with the session.
    *
    * @example
    * await hf.leader({ name: 'reconciler' }).run(async (term) => {
    *   while (!term.signal.aborted) await reconcile(term)
    * }, { signal: shutdown })
-   * @throws what the body throws while it leads; LEASE_SESSION_POOLED, SCHEMA_MISSING
+   * @throws what the body throws while it leads; LEASE_TERM_LEFT, LEASE_SESSION_POOLED, SCHEMA_MISSING
    */
-  run(
-    body: (term: Term<Tx>) => Promise<void>,
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<void>
+  run(body: (term: Term<Tx>) => Promise<void>, options?: LeadOptions): Promise<void>
 }
+
+/** How a candidate is ended. */
+export interface LeadOptions {
+  readonly signal?: AbortSignal
+  /** How long the body is waited for after the signal. @defaultValue '30 s' */
+  readonly leaveAfter?: Duration
+}
+
+/** A candidate tries again by itself, and whoever stops it is not to wait long. */
+const patience = { resolveFor: '2 s' } as const
 
 /** Elections over a driver. */
 export function createLeader<Tx>(
@@ -78,12 +83,15 @@ export function createLeader<Tx>(
     name,
     terms: leaseTerms(options, '15 s'),
     note,
-    sessionLock: session === undefined ? undefined : leaderLock(name),
+    sessionLock: session === undefined ? undefined : leaderKey(name).lock.id,
   }
-  const takeSeat = async (): Promise<Seat> =>
-    session === undefined ? leaseSeat(wanted, runAlone(driver)) : await sessionSeat(wanted, session)
+  const takeSeat = async (): Promise<Seat> => {
+    if (session === undefined) return leaseSeat(wanted, runAlone(driver, patience))
+    lockMemoryOf(driver).note(leaderKey(name))
+    return await sessionSeat(wanted, session)
+  }
   const trouble = (during: LeaderTroubleEvent['during'], error: unknown): void =>
-    publish(channels.leaderTrouble, { name: name.name, during, error } satisfies LeaderTroubleEvent)
+    publish(channels.leaderTrouble, { name: name.name, during, error })
   let current: Term<Tx> | undefined
 
   /** True if the body ended by itself. */
@@ -92,10 +100,17 @@ export function createLeader<Tx>(
     seat: Seat,
     body: (term: Term<Tx>) => Promise<void>,
     stop: AbortSignal | undefined,
+    leaveMs: number,
   ): Promise<boolean> => {
     const { token, guard, remainingMs } = leaseOn(driver, schema, lease)
     const signal = stop === undefined ? lease.signal : AbortSignal.any([lease.signal, stop])
     current = { token, signal, guard, remainingMs }
+    publish(channels.leaderElected, { name: name.name, token })
+    const began = performance.now()
+    const ended = (reason: LeaderEndedEvent['reason']): void => {
+      const termMs = performance.now() - began
+      publish(channels.leaderEnded, { name: name.name, token, termMs, reason })
+    }
     const { stopBeforeMs } = wanted.terms
     // A body that does not stop must not keep the others waiting: the fence is what holds it back.
     let leaving: NodeJS.Timeout | undefined
@@ -104,18 +119,29 @@ export function createLeader<Tx>(
       leaving.unref()
     })
     try {
-      await body(current)
+      await untilLeft(body(current), { stop, leaveMs }, () =>
+        holdfastError('LEASE_TERM_LEFT', { details: { subject: name.name } }),
+      )
+      ended(lease.over ? 'lost' : 'over')
       return !lease.over
     } catch (error) {
-      if (!lease.over) {
-        if (stop?.aborted === true && error === stop.reason) return true
+      if (isHoldfastError(error, 'LEASE_TERM_LEFT')) {
+        lease.leave(error)
+        ended('lost')
         throw error
       }
+      if (!lease.over) {
+        const stopped = stop?.aborted === true && error === stop.reason
+        ended(stopped ? 'over' : 'failed')
+        if (stopped) return true
+        throw error
+      }
+      ended('lost')
       trouble('term', error)
       return false
     } finally {
       current = undefined
-      await resign(lease)
+      if (!isHoldfastError(lease.signal.reason, 'LEASE_TERM_LEFT')) await resign(lease)
       clearTimeout(leaving)
     }
   }
@@ -136,7 +162,8 @@ export function createLeader<Tx>(
     get term() {
       return current
     },
-    async run(body, { signal } = {}) {
+    async run(body, { signal, leaveAfter = '30 s' } = {}) {
+      const leaveMs = durationMs(leaveAfter, 'leaveAfter')
       let seat: Seat | undefined
       try {
         while (signal?.aborted !== true) {
@@ -152,7 +179,7 @@ export function createLeader<Tx>(
             seat = undefined
           }
           if (typeof outcome !== 'number' && seat !== undefined) {
-            const ended = await lead(outcome, seat, body, signal)
+            const ended = await lead(outcome, seat, body, signal, leaveMs)
             await seat.leave()
             seat = undefined
             if (ended) return

@@ -1,7 +1,8 @@
 import type { Driver } from '../core/driver.ts'
+import type { LossReason } from '../core/event-map.ts'
 import { guardLease, type LeaseName } from '../engines/postgres/leases.ts'
 import { callFunction } from '../tx/call-function.ts'
-import type { HeldLease, LossReason } from './held-lease.ts'
+import type { HeldLease } from './held-lease.ts'
 
 /**
  * Exclusion that outlives a transaction. It can be lost at any moment, a pause of the process is

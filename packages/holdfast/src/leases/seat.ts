@@ -1,11 +1,11 @@
 import type { Session, SessionDriver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { lockKey } from '../core/lock-key.ts'
+import { type BigintKey, lockKey } from '../core/lock-key.ts'
 import type { LeaseName } from '../engines/postgres/leases.ts'
 import { keepWatch, whichBackend } from '../engines/postgres/session.ts'
 import { tryLease, type WantedLease } from './acquire-lease.ts'
 import type { HeldLease } from './held-lease.ts'
-import { type RunCall, runOn } from './run-call.ts'
+import { type RunCall, runOnSession } from './run-call.ts'
 
 /** Where a candidate stands: it tries for the lease, and whoever has it may be told to leave. */
 export interface Seat {
@@ -24,10 +24,8 @@ export function leaseSeat(wanted: WantedLease, run: RunCall): Seat {
 }
 
 /** The advisory lock whose holder leads. */
-export function leaderLock({ scope, name }: LeaseName): bigint {
-  const { lock } = lockKey('holdfast-leader', scope, name)
-  if (lock.kind !== 'bigint') throw holdfastError('LOCK_KEY_INVALID')
-  return lock.id
+export function leaderKey({ scope, name }: LeaseName): BigintKey {
+  return lockKey('holdfast-leader', scope, name)
 }
 
 /**
@@ -40,7 +38,7 @@ export async function sessionSeat(
   wanted: WantedLease,
   driver: Pick<SessionDriver<never>, 'session'>,
 ): Promise<Seat> {
-  const session = await driver.session()
+  const session = await driver.session(wanted.name.scope)
   try {
     await assertDirect(session)
     await session.query(keepWatch(wanted.terms.ttlMs))
@@ -48,7 +46,7 @@ export async function sessionSeat(
     await session.end()
     throw error
   }
-  const seat = leaseSeat(wanted, runOn(session))
+  const seat = leaseSeat(wanted, runOnSession(session))
   let lease: HeldLease | undefined
   session.lost.addEventListener('abort', () => lease?.lose('connection'), { once: true })
   return {

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto'
+import { bucketOf } from '../core/bucket.ts'
+import { Recent } from '../core/recent.ts'
 
 /** How an account is found in the database; see `key_account` and `bucket_of` in `sql/internal`. */
 export interface AccountId {
@@ -7,59 +9,41 @@ export interface AccountId {
   readonly base: string
 }
 
-/**
- * Hashing costs more than remembering. Two generations: when the young one is full, it becomes the
- * old one, and what nobody asked for in the meantime is forgotten. To look for the oldest of a Map
- * that others were deleted from is far slower.
- */
-class Memory {
-  #young = new Map<string, AccountId>()
-  #old = new Map<string, AccountId>()
-
-  get(name: string, make: () => AccountId): AccountId {
-    const known = this.#young.get(name)
-    if (known !== undefined) return known
-    const id = this.#old.get(name) ?? make()
-    if (this.#young.size >= generation) {
-      this.#old = this.#young
-      this.#young = new Map()
-    }
-    this.#young.set(name, id)
-    return id
-  }
-}
-
-const generation = 50_000
+/** Hashing costs more than remembering. */
+const mostKeys = 100_000
 const mostBooks = 100
 
 /** By book, where the scope is the key: its name need not be put together then. */
-const byKey = new Map<string, Memory>()
-const byName = new Memory()
+const byKey = new Map<string, Recent<string, AccountId>>()
+const byName = new Recent<string, AccountId>(mostKeys)
 
 export function accountId(scope: string, book: string, key: string): AccountId {
   if (scope !== key) {
     const name = fullName(scope, book, key)
-    return byName.get(name, () => ({ bucket: bucketOf(scope), base: hashName(name) }))
+    return byName.get(name) ?? remembered(byName, name, scope, name)
   }
   let memory = byKey.get(book)
   if (memory === undefined) {
     if (byKey.size >= mostBooks) byKey.clear()
-    memory = new Memory()
+    memory = new Recent(mostKeys)
     byKey.set(book, memory)
   }
-  return memory.get(key, () => ({
-    bucket: bucketOf(scope),
-    base: hashName(fullName(scope, book, key)),
-  }))
+  return memory.get(key) ?? remembered(memory, key, scope, fullName(scope, book, key))
+}
+
+function remembered(
+  memory: Recent<string, AccountId>,
+  key: string,
+  scope: string,
+  name: string,
+): AccountId {
+  const id = { bucket: bucketOf(scope), base: hashName(name) }
+  memory.set(key, id)
+  return id
 }
 
 function fullName(scope: string, book: string, key: string): string {
   return `${codePoints(scope)}:${scope}${codePoints(book)}:${book}${codePoints(key)}:${key}`
-}
-
-/** The routing bucket of a scope: the first 12 bits of its SHA-256. */
-export function bucketOf(scope: string): number {
-  return Number.parseInt(hash('sha256', scope).slice(0, 3), 16)
 }
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

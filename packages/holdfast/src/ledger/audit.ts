@@ -139,6 +139,8 @@ export async function auditLedger<Tx>(
       deadlineMs: longestMs,
       ...(signal === undefined ? {} : { signal }),
     },
+    undefined,
+    'ledger',
   )
 }
 

@@ -1,9 +1,10 @@
 import type { Executor, Statement } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
-import { isConnectionLoss, sqlStateOf, wasNeverSent } from '../core/sql-state.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
 import type { LedgerCalls } from '../engines/postgres/ledger.ts'
-import { retryDefaults, retrying } from '../tx/retry.ts'
+import { askAgain, type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import { answersOf, type LineAnswer } from './answer.ts'
+import { heardSince, tellAnswered, tellFailed } from './ledger-events.ts'
 import {
   isPlain,
   type PlainRequest,
@@ -13,7 +14,7 @@ import {
 } from './request.ts'
 
 /** How operations outside a caller's transaction are sent. */
-export interface CombinerOptions {
+export interface CombinerOptions extends ResolveOptions {
   /**
    * How many calls may be under way at once, each on a connection of the pool. @defaultValue 2
    */
@@ -28,6 +29,10 @@ interface Waiting {
   readonly request: Request
   /** May go with others that are plain. Not one that was sent that way and left out. */
   readonly plain: boolean
+  /** When it was asked for; 0 if nobody listens. */
+  readonly since: number
+  /** When it began to wait for a lane. */
+  readonly waits: number
   readonly resolve: (answers: LineAnswer[]) => void
   readonly reject: (error: unknown) => void
 }
@@ -48,6 +53,7 @@ export class Combiner {
   readonly #lanes: number
   readonly #batch: number
   readonly #coalesce: boolean
+  readonly #forMs: number
   #waiting: Waiting[] = []
   /** Accounts of which something was left out lately: these go to `apply` right away. */
   #leftOut = new Set<string>()
@@ -67,12 +73,15 @@ export class Combiner {
     this.#lanes = lanes
     this.#batch = batch
     this.#coalesce = coalesce
+    this.#forMs = resolveMs(options)
   }
 
   async submit(request: Request): Promise<LineAnswer[]> {
-    if (!this.#coalesce) return (await applyAlone(this.#executor, this.#calls, [request]))[0] ?? []
+    if (!this.#coalesce) return await this.#submitAlone(request)
     return await new Promise((resolve, reject) => {
-      this.#waiting.push({ request, plain: this.#goesWithPlain(request), resolve, reject })
+      const plain = this.#goesWithPlain(request)
+      const waits = performance.now()
+      this.#waiting.push({ request, plain, since: heardSince(), waits, resolve, reject })
       if (this.#woken || this.#underWay === this.#lanes) return
       this.#woken = true
       // What the same turn of the event loop asks for goes out together.
@@ -80,18 +89,35 @@ export class Combiner {
     })
   }
 
+  async #submitAlone(request: Request): Promise<LineAnswer[]> {
+    const since = heardSince()
+    try {
+      const answers = await applyAlone(this.#executor, this.#calls, [request], this.#forMs)
+      tellAnswered([{ request, since }], answers, since, false)
+      return answers[0] ?? []
+    } catch (error) {
+      tellFailed([{ request, since }], error, since, false)
+      throw error
+    }
+  }
+
   #goesWithPlain(request: Request): boolean {
+    if (this.#leftOut.size > 0) this.#forgetLeftOut()
     return isPlain(request) && !this.#leftOut.has(request.accounts[0]?.base ?? '')
+  }
+
+  /** After a while, also if nothing is left out any more. */
+  #forgetLeftOut(): void {
+    const now = performance.now()
+    if (now <= this.#leftOutSince + leftOutForMs) return
+    this.#leftOut.clear()
+    this.#leftOutSince = now
   }
 
   /** Sends back to the queue what `apply_plain` left out: new, short or special accounts, known ids. */
   #sendToApply(left: readonly Waiting[]): void {
     if (left.length === 0) return
-    const now = performance.now()
-    if (now > this.#leftOutSince + leftOutForMs) {
-      this.#leftOut.clear()
-      this.#leftOutSince = now
-    }
+    this.#forgetLeftOut()
     for (const { request } of left) this.#leftOut.add(request.accounts[0]?.base ?? '')
     // They have waited longest.
     this.#waiting = left.map((waiting) => ({ ...waiting, plain: false })).concat(this.#waiting)
@@ -138,52 +164,90 @@ export class Combiner {
 
   /** Never rejects: every operation is told its own outcome. */
   async #send(batch: readonly Waiting[]): Promise<void> {
+    const sentAt = heardSince()
     try {
       const plain = batch.length > 1 && batch[0]?.plain === true
-      const answers = await this.#apply(batch, plain)
+      let doubt = false
+      const answers = await this.#apply(batch, plain, () => {
+        doubt = true
+      })
+      tellAnswered(batch, answers, sentAt, false)
       const left: Waiting[] = []
       batch.forEach((waiting, at) => {
         const answer = answers[at] ?? []
-        if (plain && answer.length === 0) left.push(waiting)
+        if (plain && answer.length === 0) left.push(doubt ? doubted(waiting) : waiting)
         else waiting.resolve(answer)
       })
       this.#sendToApply(left)
     } catch (error) {
       // A statement fails as a whole, so the one that made it fail is looked for by halves. If
       // nobody could be reached, that would only multiply the failures.
-      if (batch.length > 1 && sqlStateOf(error) !== undefined && !isConnectionLoss(error)) {
+      if (batch.length > 1 && sqlStateOf(error) !== undefined && !isHoldfastError(error)) {
         const middle = Math.ceil(batch.length / 2)
         await this.#send(batch.slice(0, middle))
         await this.#send(batch.slice(middle))
       } else {
+        tellFailed(batch, error, sentAt, false)
         for (const { reject } of batch) reject(error)
+        this.#giveUpWaiting(error)
       }
     }
   }
 
-  async #apply(batch: readonly Waiting[], plain: boolean): Promise<LineAnswer[][]> {
+  /** Nobody waits for a database that cannot be reached much longer than was agreed. */
+  #giveUpWaiting(error: unknown): void {
+    if (!isHoldfastError(error, 'CONNECTION_UNAVAILABLE', 'CONNECTION_LOST', unknown)) return
+    const since = performance.now() - this.#forMs
+    const late = this.#waiting.filter(({ waits }) => waits < since)
+    if (late.length === 0) return
+    this.#waiting = this.#waiting.filter(({ waits }) => waits >= since)
+    const unsent = holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
+    tellFailed(late, unsent, 0, false)
+    for (const { reject } of late) reject(unsent)
+  }
+
+  async #apply(
+    batch: readonly Waiting[],
+    plain: boolean,
+    onDoubt: () => void,
+  ): Promise<LineAnswer[][]> {
     const requests = batch.map(({ request }) => request)
-    if (!plain) return await applyAlone(this.#executor, this.#calls, requests)
+    const { length } = requests
+    if (!plain) return await applyAlone(this.#executor, this.#calls, requests, this.#forMs)
     const statement = plainStatementFor(this.#calls, requests as PlainRequest[])
-    return await sendAlone(
-      this.#executor,
-      statement,
-      requests.map(() => 1),
-    )
+    return await sendAlone(this.#executor, statement, Array(length).fill(1), this.#forMs, onDoubt)
   }
 }
 
-const outcomeUnknown = 'LEDGER_OUTCOME_UNKNOWN'
+/**
+ * The answer of a plain call was lost, and the second time this one was left out: perhaps because its id is
+ * known from the first. Until there is an answer, no failure says that it was not applied.
+ */
+function doubted(waiting: Waiting): Waiting {
+  return {
+    ...waiting,
+    reject: (error) =>
+      waiting.reject(
+        isHoldfastError(error, unknown) ? error : holdfastError(unknown, { cause: error }),
+      ),
+  }
+}
 
 /** One call in a transaction of its own. */
 async function applyAlone(
   executor: Executor,
   calls: LedgerCalls,
   requests: readonly Request[],
+  forMs: number,
 ): Promise<LineAnswer[][]> {
   const sizes = requests.map(({ operation }) => operation.lines.length)
-  return await sendAlone(executor, statementFor(calls, requests), sizes)
+  return await sendAlone(executor, statementFor(calls, requests), sizes, forMs)
 }
+
+const unknown = 'LEDGER_OUTCOME_UNKNOWN'
+
+/** Also run again where the same id was used for two accounts at the same moment: then it is known. */
+const uniqueViolation = '23505'
 
 /**
  * One statement in a transaction of its own. Run again after a conflict, and after a lost connection
@@ -193,26 +257,14 @@ export async function sendAlone(
   executor: Executor,
   statement: Statement,
   sizes: readonly number[],
+  forMs: number,
+  onDoubt?: () => void,
 ): Promise<LineAnswer[][]> {
-  return await retrying(
+  return await askAgain(
     async () => {
-      try {
-        const [row] = await executor.query(statement)
-        return answersOf(row?.['answer'], sizes)
-      } catch (error) {
-        if (!isConnectionLoss(error)) throw error
-        if (wasNeverSent(error)) throw holdfastError('CONNECTION_LOST', { cause: error })
-        throw holdfastError(outcomeUnknown, { cause: error })
-      }
+      const [row] = await executor.query(statement)
+      return answersOf(row?.['answer'], sizes)
     },
-    { policy: idempotentPolicy, signal: undefined, onRetry: undefined },
+    { forMs, unknown, on: [uniqueViolation], ...(onDoubt && { onDoubt }) },
   )
-}
-
-/** Also run again where the same id was used for two accounts at the same moment: then it is known. */
-const uniqueViolation = '23505'
-
-const idempotentPolicy = {
-  ...retryDefaults,
-  on: [...retryDefaults.on, uniqueViolation, 'CONNECTION_LOST', outcomeUnknown],
 }

@@ -42,6 +42,8 @@ export interface Hold<A> {
 
 /** Ends and prolongs holds by their id, whoever made them. */
 export interface Holds<Tx, A> {
+  /** What happens to a settlement after the hold expired, as the book was declared. */
+  readonly late: NonNullable<HoldPolicy['late']>
   /**
    * Charges what it really cost and gives the rest back. Keyed by the hold: whoever settles,
    * releases or lets it expire first wins, everyone else is told how it ended.
@@ -84,6 +86,7 @@ export function createHolds<Tx, A>(
   }
   const lastOf = (args: readonly unknown[]): unknown => args[typeof args[0] === 'string' ? 1 : 2]
   return {
+    late: policy.late ?? 'book',
     settle: async (...args: readonly unknown[]) => {
       const actual = lastOf(args)
       return await end(

@@ -1,6 +1,15 @@
-import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
+import {
+  type Driver,
+  primariesOf,
+  type Row,
+  type Statement,
+  type Transaction,
+} from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { channels } from '../core/events.ts'
+import { isTraced, type Span, traced } from '../core/tracing.ts'
 import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger.ts'
+import { askAgain, resolveMs } from '../tx/ask-again.ts'
 import { queryJoined, schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { type AdjustOptions, adjustment } from './adjusting.ts'
@@ -9,6 +18,7 @@ import { type Audit, type AuditOptions, auditLedger } from './audit.ts'
 import { Combiner, type CombinerOptions, sendAlone } from './combiner.ts'
 import type { OperationOptions, PreparedLine } from './book.ts'
 import { together } from './book.ts'
+import { heardSince, kindName, tellAnswered, tellFailed } from './ledger-events.ts'
 import { type Maintained, type MaintainOptions, maintainLedger } from './maintain.ts'
 import { type Amount, flags, type Key, nameText, type Operation } from './operation.ts'
 import { type Opened, type OpeningOptions, type OpeningRow, openAccounts } from './opening.ts'
@@ -41,11 +51,11 @@ export type {
   ReadOptions,
 } from './reading.ts'
 export type { WindowBounds } from './stored-text.ts'
+export type { SweepEvent } from '../core/event-map.ts'
 export type {
   LedgerSweeping,
   Sweeper,
   SweeperOptions,
-  SweepEvent,
   SweepOptions,
   Swept,
 } from './sweeper.ts'
@@ -72,6 +82,8 @@ export interface Kernel<Tx> {
   audit(options: AuditOptions): Promise<Audit>
   /** Runs a statement that answers a question, in a transaction of its own or in the caller's. */
   read(tx: Tx | undefined, ask: (schema: string) => Statement): Promise<readonly Row[]>
+  /** Runs a statement that is about a whole server, on every primary in turn. */
+  readEach(ask: (schema: string) => Statement): Promise<readonly (readonly Row[])[]>
 }
 
 /** Options of `Ledger.apply`. */
@@ -185,41 +197,72 @@ export function createLedger<Tx>(kernel: Kernel<Tx>): Ledger<Tx> {
 /** The kernel over a driver. */
 export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}): Kernel<Tx> {
   const schema = options.schema ?? 'holdfast'
+  const forMs = resolveMs(options)
   const calls = ledgerCalls(schema)
   const joining = { sure: calls, unsure: ledgerCalls(schema, true) }
-  const combiner = new Combiner(driver.alone, calls, options)
+  const submit = submitting(driver, calls, options)
+  const apply = async <A>(
+    tx: Tx | undefined,
+    request: Request,
+    amounts: AmountReader<A>,
+  ): Promise<Verdict<A>> => {
+    try {
+      if (tx !== undefined) {
+        const answers = await toldOf(request, () => applyJoined(driver, joining, tx, request))
+        return verdictOf(request, answers, amounts)
+      }
+      // A second connection could wait for what this transaction holds, for ever.
+      assertNotNested(driver)
+      return verdictOf(request, await submit(request), amounts)
+    } catch (error) {
+      throw schemaMissing(error) ?? error
+    }
+  }
+  const send = async <A>(
+    tx: Tx | undefined,
+    request: Request,
+    ask: (schema: string, request: Request) => Statement,
+    amounts: AmountReader<A>,
+  ): Promise<Verdict<A>> => {
+    const statement = ask(schema, request)
+    try {
+      if (tx === undefined) assertNotNested(driver)
+      const answers = await toldOf(
+        request,
+        async () => {
+          if (tx === undefined)
+            return (await sendAlone(driver.alone, statement, [1], forMs))[0] ?? []
+          const [row] = await joined(driver, tx).query(statement)
+          return answersOf(row?.['answer'], [1])[0] ?? []
+        },
+        tx !== undefined,
+      )
+      return verdictOf(request, answers, amounts)
+    } catch (error) {
+      throw schemaMissing(error) ?? error
+    }
+  }
   return {
     async apply(tx, operation, amounts) {
       const request = requestOf(operation)
-      try {
-        if (tx !== undefined) {
-          return verdictOf(request, await applyJoined(driver, joining, tx, request), amounts)
-        }
-        // A second connection could wait for what this transaction holds, for ever.
-        assertNotNested(driver)
-        return verdictOf(request, await combiner.submit(request), amounts)
-      } catch (error) {
-        throw schemaMissing(error) ?? error
-      }
+      if (!isTraced()) return await apply(tx, request, amounts)
+      return await tracedOperation(operation, () => apply(tx, request, amounts))
     },
     async send(tx, operation, ask, amounts) {
       const request = requestOf(operation)
-      const statement = ask(schema, request)
-      try {
-        if (tx === undefined) {
-          assertNotNested(driver)
-          const [answers] = await sendAlone(driver.alone, statement, [1])
-          return verdictOf(request, answers ?? [], amounts)
-        }
-        const [row] = await joined(driver, tx).query(statement)
-        return verdictOf(request, answersOf(row?.['answer'], [1])[0] ?? [], amounts)
-      } catch (error) {
-        throw schemaMissing(error) ?? error
-      }
+      if (!isTraced()) return await send(tx, request, ask, amounts)
+      return await tracedOperation(operation, () => send(tx, request, ask, amounts))
     },
     async audit(auditOptions) {
+      const began = performance.now()
       try {
-        return await auditLedger(driver, schema, auditOptions)
+        const audit = await auditLedger(driver, schema, auditOptions)
+        if (channels.ledgerAudited.hasSubscribers) {
+          const { accounts, found } = audit
+          const durationMs = performance.now() - began
+          channels.ledgerAudited.publish({ accounts, found, durationMs })
+        }
+        return audit
       } catch (error) {
         throw schemaMissing(error) ?? error
       }
@@ -228,14 +271,83 @@ export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}
       try {
         if (tx === undefined) {
           assertNotNested(driver)
-          return await driver.alone.query(ask(schema))
+          const look = (): Promise<readonly Row[]> => driver.alone.query(ask(schema))
+          return await askAgain(look, { forMs, unknown: 'CONNECTION_LOST' })
         }
         return await joined(driver, tx).query(ask(schema))
       } catch (error) {
         throw schemaMissing(error) ?? error
       }
     },
+    async readEach(ask) {
+      try {
+        assertNotNested(driver)
+        const answers: (readonly Row[])[] = []
+        for (const { alone } of primariesOf(driver)) answers.push(await alone.query(ask(schema)))
+        return answers
+      } catch (error) {
+        throw schemaMissing(error) ?? error
+      }
+    },
   }
+}
+
+/** One combiner for each primary: what goes into one statement has to be on one server. */
+function submitting<Tx>(
+  { shards, alone }: Driver<Tx>,
+  calls: LedgerCalls,
+  options: LedgerOptions,
+): (request: Request) => Promise<LineAnswer[]> {
+  const single = new Combiner(alone, calls, options)
+  if (shards === undefined) return (request) => single.submit(request)
+  const combiners = new Map<string, Combiner>()
+  return (request) =>
+    shards.routed(request.buckets, (primary, executor) => {
+      const known = combiners.get(primary) ?? new Combiner(executor, calls, options)
+      combiners.set(primary, known)
+      return known.submit(request)
+    })
+}
+
+/** One operation that is sent by itself, and who listens is told. */
+async function toldOf(
+  request: Request,
+  ask: () => Promise<LineAnswer[]>,
+  isJoined = true,
+): Promise<LineAnswer[]> {
+  const since = heardSince()
+  if (since === 0) return await ask()
+  try {
+    const answers = await ask()
+    tellAnswered([{ request, since }], [answers], since, isJoined)
+    return answers
+  } catch (error) {
+    tellFailed([{ request, since }], error, since, isJoined)
+    throw error
+  }
+}
+
+async function tracedOperation<A>(
+  { book, lines }: Operation,
+  apply: () => Promise<Verdict<A>>,
+): Promise<Verdict<A>> {
+  const kind = kindName(lines[0]?.kind)
+  const subject = () => ({
+    target: `${kind} ${book}`,
+    attributes: {
+      'holdfast.book': book,
+      'holdfast.kind': kind,
+      'holdfast.ledger.lines': lines.length,
+    },
+  })
+  return await traced('ledger', subject, async (span: Span | undefined) => {
+    const verdict = await apply()
+    span?.set({
+      'holdfast.outcome': verdict.ok ? (verdict.replayed ? 'replayed' : 'accepted') : 'refused',
+      'holdfast.reason': verdict.ok ? undefined : verdict.reason,
+    })
+    return verdict
+  })
 }
 
 async function applyJoined<Tx>(

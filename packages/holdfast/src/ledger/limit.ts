@@ -36,8 +36,7 @@ function statementOf(schema: string, request: Request, pinned: boolean): Stateme
   if (line?.kind !== kinds.limit || account === undefined || request.owner === undefined) {
     throw new TypeError('a limit is set by one line of its own kind')
   }
-  return setLimitOf(schema, [
-    account.bucket,
+  return setLimitOf(schema, account.bucket, [
     account.base,
     request.owner.base,
     request.id ?? null,

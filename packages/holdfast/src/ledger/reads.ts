@@ -1,3 +1,4 @@
+import { bucketOf } from '../core/bucket.ts'
 import { holdfastError } from '../core/errors.ts'
 import {
   type AccountNames,
@@ -5,7 +6,6 @@ import {
   readHistory,
   readHolds,
 } from '../engines/postgres/ledger-reads.ts'
-import { bucketOf } from './account-id.ts'
 import { type AmountKind, type AmountOf, amountReader } from './book.ts'
 import type { Kernel } from './index.ts'
 import { type Key, nameText } from './operation.ts'
@@ -94,7 +94,7 @@ export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
       const stored = jsonAnswer(rows) as StoredMovement[]
       const last = stored.length > most ? stored[most - 1] : undefined
       const movements = stored.slice(0, most).map((one) => movementOf(one, amountReader(amounts)))
-      const next = last === undefined ? undefined : `${last.start ?? noWindow}.${last.seq}`
+      const next = last === undefined ? undefined : cursorText(last.start, last.seq)
       return { movements, next } as never
     },
     async holds(...args: readonly unknown[]) {
@@ -176,7 +176,12 @@ function namesOf(book: string, key: Key, scope: string | undefined): AccountName
 /** Of movements that belong to no window. */
 const noWindow = '-infinity'
 
-function cursorOf(before: string): { readonly window: string; readonly sequence: string } {
+/** Where a page ended, as the next one is asked for. */
+export function cursorText(windowStart: string | null, sequence: string): string {
+  return `${windowStart ?? noWindow}.${sequence}`
+}
+
+export function cursorOf(before: string): { readonly window: string; readonly sequence: string } {
   const [, window, sequence] = /^(-infinity|-?\d{1,18})\.(\d{1,19})$/.exec(before) ?? []
   if (window === undefined || sequence === undefined) {
     throw invalid('before', 'before must be the next of an earlier page')

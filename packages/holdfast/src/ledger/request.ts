@@ -1,3 +1,4 @@
+import { bucketsOf } from '../core/bucket.ts'
 import type { Statement } from '../core/driver.ts'
 import {
   ArrayLiteral,
@@ -17,6 +18,8 @@ export interface Request {
   readonly accounts: readonly (AccountId | undefined)[]
   /** What the operation's holds will be called, if it makes any. */
   readonly holdId: string | undefined
+  /** What it touches: those of its lines and of its operation id. */
+  readonly buckets: readonly number[]
 }
 
 export function requestOf(operation: Operation): Request {
@@ -42,7 +45,33 @@ export function requestOf(operation: Operation): Request {
       makesHold && id !== undefined && owner !== undefined
         ? holdIdOf(owner.bucket, owner.base, id)
         : undefined,
+    buckets: bucketsIn(lines, accounts, owner),
   }
+}
+
+function bucketsIn(
+  lines: readonly Line[],
+  accounts: readonly (AccountId | undefined)[],
+  owner: AccountId | undefined,
+): readonly number[] {
+  const [first] = accounts
+  if (lines.length === 1 && first !== undefined && (owner ?? first).bucket === first.bucket) {
+    return [first.bucket]
+  }
+  // A line without a key is about a hold, whose id begins with its bucket.
+  const touched = lines.map(
+    (line, at) => accounts[at]?.bucket ?? Number.parseInt(line.ref?.slice(0, 3) ?? '', 16),
+  )
+  return bucketsOf(owner === undefined ? touched : [...touched, owner.bucket])
+}
+
+/** Those of all requests, for one statement. */
+function bucketsOfAll(requests: readonly Request[]): readonly number[] {
+  const [only] = requests
+  if (requests.length === 1 && only !== undefined) return only.buckets
+  const all = new Set<number>()
+  for (const { buckets } of requests) for (const bucket of buckets) all.add(bucket)
+  return [...all]
 }
 
 /** Whether the account of a line is the one that its scope's operation ids are kept under. */
@@ -85,32 +114,35 @@ export function isPlain(request: Request): request is PlainRequest {
 export function statementFor(calls: LedgerCalls, requests: readonly Request[]): Statement {
   const [only] = requests
   if (requests.length === 1 && only !== undefined && isPlain(only)) return plainOne(calls, only)
-  return calls.many(columnsOf(requests))
+  return calls.many(columnsOf(requests), bucketsOfAll(requests))
 }
 
 function plainOne(calls: LedgerCalls, request: PlainRequest): Statement {
   const { operation, id, owner, accounts } = request
   const [line] = operation.lines as [Line]
   const [account] = accounts as [AccountId]
-  return calls.one([
-    String(account.bucket),
-    account.base,
-    owner.base,
-    id,
-    operation.operationId ?? null,
-    String(line.kind),
-    line.book,
-    line.key ?? null,
-    line.scope ?? line.key ?? null,
-    line.amount ?? null,
-    line.allowance ?? null,
-    String(line.flags ?? 0),
-    line.note ?? null,
-    line.unit ?? null,
-    line.zone ?? null,
-    line.ttlMs === undefined ? null : String(line.ttlMs),
-    request.holdId?.slice(4) ?? null,
-  ])
+  return calls.one(
+    [
+      String(account.bucket),
+      account.base,
+      owner.base,
+      id,
+      operation.operationId ?? null,
+      String(line.kind),
+      line.book,
+      line.key ?? null,
+      line.scope ?? line.key ?? null,
+      line.amount ?? null,
+      line.allowance ?? null,
+      String(line.flags ?? 0),
+      line.note ?? null,
+      line.unit ?? null,
+      line.zone ?? null,
+      line.ttlMs === undefined ? null : String(line.ttlMs),
+      request.holdId?.slice(4) ?? null,
+    ],
+    request.buckets,
+  )
 }
 
 /** One statement for requests that are all plain; what it leaves out goes to `statementFor`. */
@@ -153,7 +185,10 @@ export function plainStatementFor(
     ttls.plain(line.ttlMs)
     refs.plain(holdId?.slice(4))
   }
-  return calls.plain(columns.map((column) => column.literal()))
+  return calls.plain(
+    columns.map((column) => column.literal()),
+    bucketsOfAll(requests),
+  )
 }
 
 type A = ArrayLiteral

@@ -1,4 +1,5 @@
 import { type Duration, durationMs } from '../core/duration.ts'
+import type { SweepEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { sweepDue } from '../engines/postgres/ledger-upkeep.ts'
 import type { Kernel } from './index.ts'
@@ -31,14 +32,6 @@ export interface Sweeper {
   stop(): Promise<void>
 }
 
-/** What is published on `holdfast:ledger.sweep` after each call of a sweeper. */
-export interface SweepEvent {
-  readonly fallen: number
-  readonly more: boolean
-  /** What went wrong; the sweeper goes on. */
-  readonly error: unknown
-}
-
 /** Booking what falls due on accounts that nobody touches. */
 export interface LedgerSweeping {
   /**
@@ -54,9 +47,13 @@ export interface LedgerSweeping {
 
 export function createSweeping<Tx>(kernel: Kernel<Tx>): LedgerSweeping {
   const sweep = async (limit: number): Promise<Swept> => {
-    const rows = await kernel.read(undefined, (schema) => sweepDue(schema, limit))
-    const [fallen, more] = (textAnswer(rows) ?? '').split(',')
-    return { fallen: Number(fallen), more: more === '1' }
+    const swept = { fallen: 0, more: false }
+    for (const rows of await kernel.readEach((schema) => sweepDue(schema, limit))) {
+      const [fallen, more] = (textAnswer(rows) ?? '').split(',')
+      swept.fallen += Number(fallen)
+      swept.more ||= more === '1'
+    }
+    return swept
   }
   return {
     sweep: async ({ limit = 100 } = {}) => await sweep(countOf(limit, 'limit')),
@@ -105,9 +102,11 @@ function startRounds(everyMs: number, sweep: () => Promise<Swept>): Sweeper {
 }
 
 async function attempt(sweep: () => Promise<Swept>): Promise<SweepEvent> {
+  const began = performance.now()
+  const durationMs = (): number => performance.now() - began
   try {
-    return { ...(await sweep()), error: undefined }
+    return { ...(await sweep()), durationMs: durationMs(), error: undefined }
   } catch (error) {
-    return { fallen: 0, more: false, error }
+    return { fallen: 0, more: false, durationMs: durationMs(), error }
   }
 }

@@ -54,7 +54,10 @@ export interface Accepted<A> extends Balance<A> {
   readonly lines: readonly LineVerdict<A>[]
 }
 
-/** The operation was not applied; nothing changed. Balances are those of the first refused line. */
+/**
+ * The operation was not applied; nothing changed. Balances are those of the first refused line, for people:
+ * they may be a moment younger than the decision, which needs no lock where there plainly is too little.
+ */
 export interface Refused<A> extends Balance<A> {
   readonly ok: false
   readonly reason: Refusal
@@ -107,6 +110,15 @@ const refusals: Readonly<Record<number, Refusal>> = {
   [statuses.tooLarge]: 'too-large',
   [statuses.overRefund]: 'over-refund',
   [statuses.twice]: 'conflict',
+}
+
+/** Why the answers refuse, if they do; a refusal that was remembered included. */
+export function refusalIn(answers: readonly LineAnswer[]): Refusal | undefined {
+  for (const answer of answers) {
+    const refusal = refusals[unwrapped(answer).status]
+    if (refusal !== undefined) return refusal
+  }
+  return undefined
 }
 
 /** How a hold, or of these the last and `expired` a grant, can have ended. */

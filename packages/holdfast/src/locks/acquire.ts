@@ -1,8 +1,10 @@
-import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
+import type { Driver, Executor, Row, Statement, Transaction } from '../core/driver.ts'
+import { type Blocker, holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
 import type { LockKey } from '../core/lock-key.ts'
+import type { LockMemory } from '../core/lock-memory.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
+import { traced } from '../core/tracing.ts'
 import { within } from '../core/within.ts'
 import { blockersFrom } from '../engines/postgres/activity.ts'
 import {
@@ -20,6 +22,7 @@ import {
   type WantedLock,
 } from '../engines/postgres/locks.ts'
 import type { CallSite, HoldWatch } from './hold-watch.ts'
+import { LockEvents } from './lock-events.ts'
 import { orderFault } from './lock-order.ts'
 
 /** A key alone is wanted exclusively; `shared(key)` says otherwise. */
@@ -32,7 +35,10 @@ export interface LockSetup {
   readonly annotate: boolean
   /** Throw on an order that can deadlock, instead of only publishing it. */
   readonly strict: boolean
-  readonly watch: HoldWatch | undefined
+  /** That of a server: of the driver's, or of the one beside a transaction. */
+  readonly watch: ((beside: Executor | undefined) => HoldWatch) | undefined
+  /** Where names are kept for whoever looks at locks. */
+  readonly memory: LockMemory
 }
 
 /** How one acquisition waits. */
@@ -68,11 +74,14 @@ export class Acquisition<Tx> {
   readonly #driver: Driver<Tx>
   readonly #setup: LockSetup
   readonly #wanted: readonly WantedLock[]
+  readonly #events: LockEvents
 
   constructor(driver: Driver<Tx>, setup: LockSetup, wanted: readonly WantedLock[]) {
     this.#driver = driver
     this.#setup = setup
     this.#wanted = wanted
+    for (const { key } of wanted) setup.memory.note(key)
+    this.#events = new LockEvents(wanted, setup.memory)
   }
 
   /** The statement that `wait` would send first, for a driver that can send it with BEGIN. */
@@ -82,14 +91,27 @@ export class Acquisition<Tx> {
   }
 
   /** Waits for the locks, at most as long as the options allow. */
-  async wait(
+  wait(
     transaction: Transaction<Tx>,
     options: AcquireOptions,
     opened?: Promise<readonly Row[]>,
   ): Promise<LockAnswer> {
+    return traced(
+      'lock',
+      () => ({ locks: this.#wanted }),
+      () => this.#wait(transaction, options, opened),
+    )
+  }
+
+  async #wait(
+    transaction: Transaction<Tx>,
+    options: AcquireOptions,
+    opened: Promise<readonly Row[]> | undefined,
+  ): Promise<LockAnswer> {
     const { waitMs = this.#setup.waitMs, keepTransaction: keep = false } = options
     const attempt = waitMs === 0
     let answer: LockAnswer
+    this.#events.requested()
     try {
       if (opened !== undefined) {
         // What was sent together with BEGIN is in the transaction that BEGIN opened.
@@ -102,16 +124,41 @@ export class Acquisition<Tx> {
           : await this.#take(transaction, request)
       }
     } catch (error) {
-      if (sqlStateOf(error) !== lockNotAvailable) throw error
-      throw await this.#contention('LOCK_TIMEOUT', error, keep ? transaction : undefined)
+      if (sqlStateOf(error) === lockNotAvailable) {
+        throw await this.#timeout(
+          error,
+          keep ? transaction : (transaction.beside ?? this.#driver.alone),
+        )
+      }
+      this.#events.failed(error)
+      throw error
     }
-    if (!answer.complete) throw await this.#contention('LOCK_BUSY', undefined, transaction)
+    if (!answer.complete) {
+      this.#events.busy()
+      throw this.#contention('LOCK_BUSY', undefined, await this.#blockers(transaction))
+    }
     return answer
   }
 
   /** Takes what is free, without waiting. */
-  async attempt(transaction: Transaction<Tx>, options: AcquireOptions): Promise<LockAnswer> {
-    return this.#take(transaction, this.#request({ ...options, waitMs: 0 }, undefined))
+  attempt(transaction: Transaction<Tx>, options: AcquireOptions): Promise<LockAnswer> {
+    return traced(
+      'lock',
+      () => ({ locks: this.#wanted }),
+      async (span) => {
+        this.#events.requested()
+        try {
+          const request = this.#request({ ...options, waitMs: 0 }, undefined)
+          const answer = await this.#take(transaction, request)
+          if (!answer.complete) this.#events.busy()
+          span?.set({ 'holdfast.lock.granted': answer.complete })
+          return answer
+        } catch (error) {
+          this.#events.failed(error)
+          throw error
+        }
+      },
+    )
   }
 
   #request(options: AcquireOptions, budgetMs: number | undefined): LockRequest {
@@ -180,8 +227,9 @@ export class Acquisition<Tx> {
     if (answer.before.length === 0 && !answer.rowsBefore) return
     const fault = orderFault(answer.before, answer.rowsBefore, answer.granted)
     if (fault === undefined) return
-    const details = { subject: this.#subject(), fault, names: this.#names(), pid: answer.pid }
-    publish(channels.lockOrder, details)
+    const { names } = this.#events
+    const details = { subject: this.#subject(), fault, names, pid: answer.pid }
+    publish(channels.lockOrder, { ...details, locks: this.#wanted })
     if (this.#setup.strict) throw holdfastError('LOCK_ORDER', { details })
   }
 
@@ -193,23 +241,19 @@ export class Acquisition<Tx> {
     answer: LockAnswer,
     site: CallSite,
     caller: Transaction<Tx> | undefined,
-  ): (() => void) | undefined {
-    const [token] = answer.granted
-    if (channels.lockAcquired.hasSubscribers) {
-      publish(channels.lockAcquired, { names: this.#names(), pid: answer.pid })
-    }
-    const { watch } = this.#setup
-    if (watch === undefined || token === undefined) return undefined
+    beside: Executor | undefined,
+  ): () => void {
+    const { pid, granted, before, complete } = answer
+    const [token] = granted
+    if (complete) this.#events.acquired(answer)
+    const watch = this.#setup.watch?.(beside)
+    if (watch === undefined || token === undefined) return () => this.#events.released(pid)
     const state = caller === undefined ? undefined : () => caller.state()
-    const hold = watch.start(
-      { pid: answer.pid, locks: this.#wanted, token, site, state },
-      answer.before.length > 0,
-    )
-    return () => watch.end(hold)
-  }
-
-  #names(): readonly string[] {
-    return this.#wanted.map(({ key }) => key.name)
+    const hold = watch.start({ pid, locks: this.#wanted, token, site, state }, before.length > 0)
+    return () => {
+      watch.end(hold)
+      this.#events.released(pid)
+    }
   }
 
   #subject(): string {
@@ -223,16 +267,25 @@ export class Acquisition<Tx> {
   }
 
   /** A usable transaction can be asked itself; after an abort another connection has to. */
-  async #contention(
+  async #timeout(cause: unknown, executor: Executor): Promise<Error> {
+    const { waitedMs } = this.#events
+    const blockers = await this.#blockers(executor)
+    this.#events.timeout(waitedMs, blockers)
+    return this.#contention('LOCK_TIMEOUT', cause, blockers)
+  }
+
+  async #blockers(executor: Executor): Promise<readonly Blocker[]> {
+    const lookup = executor.query(lockHolders(this.#wanted)).then(blockersFrom)
+    return (await within(lookup, lookupLimitMs)) ?? []
+  }
+
+  #contention(
     code: 'LOCK_TIMEOUT' | 'LOCK_BUSY',
     cause: unknown,
-    usable: Transaction<Tx> | undefined,
-  ): Promise<Error> {
-    const executor = usable ?? this.#driver.alone
-    const lookup = executor.query(lockHolders(this.#wanted)).then(blockersFrom)
-    const blockers = await within(lookup, lookupLimitMs)
-    const details = { subject: this.#subject(), names: this.#names() }
-    return holdfastError(code, { cause, details, ...(blockers === undefined ? {} : { blockers }) })
+    blockers: readonly Blocker[],
+  ): Error {
+    const details = { subject: this.#subject(), names: this.#events.names }
+    return holdfastError(code, { cause, details, blockers })
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Executor, TransactionState } from '../core/driver.ts'
+import type { HeldLongEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { stillHeld } from '../engines/postgres/lock-holders.ts'
 import type { LockToken, WantedLock } from '../engines/postgres/locks.ts'
@@ -26,16 +27,6 @@ export interface HoldWatchOptions {
   readonly heldLongMs: number
   /** Second, louder event; also a process warning. */
   readonly heldTooLongMs: number
-}
-
-/** Published on `holdfast:lock.held-long`. */
-export interface HeldLongEvent {
-  readonly level: 'warning' | 'error'
-  readonly names: readonly string[]
-  readonly heldMs: number
-  readonly pid: number
-  /** Stack of the call that took the lock. */
-  readonly takenAt: string
 }
 
 /**
@@ -123,9 +114,10 @@ export class HoldWatch {
     const event: HeldLongEvent = {
       level: loud ? 'error' : 'warning',
       names,
+      locks: hold.locks,
       heldMs,
       pid: hold.pid,
-      takenAt: (hold.site.stack ?? '').split('\n').slice(1).join('\n'),
+      takenAt: callersOf(hold.site),
     }
     publish(channels.lockHeldLong, event)
     if (!loud) {
@@ -138,4 +130,12 @@ export class HoldWatch {
       { code: 'HOLDFAST_LOCK_HELD_LONG', detail: event.takenAt },
     )
   }
+}
+
+const ownFolder = new URL('..', import.meta.url).pathname
+
+/** Where the caller asked for it: the first line of the stack that is not ours. */
+function callersOf(site: { readonly stack?: string }): string {
+  const lines = (site.stack ?? '').split('\n').slice(1)
+  return lines.find((line) => !line.includes(ownFolder)) ?? ''
 }

@@ -1,6 +1,8 @@
-import type { Driver } from '../core/driver.ts'
+import type { Driver, Executor } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import type { LockKey } from '../core/lock-key.ts'
+import { lockMemoryOf } from '../core/lock-memory.ts'
+import { isTraced, traced } from '../core/tracing.ts'
 import type { LockMode, WantedLock } from '../engines/postgres/locks.ts'
 import { type Attempt, type RunOptions, runTransaction } from '../tx/run.ts'
 import {
@@ -14,11 +16,11 @@ import {
 import { type CallSite, HoldWatch, type HoldWatchOptions } from './hold-watch.ts'
 import { selfTest } from './self-test.ts'
 
-export { type KeyPart, type LockKey, legacyKey, lockKey } from '../core/lock-key.ts'
+export { inScope, type KeyPart, type LockKey, legacyKey, lockKey } from '../core/lock-key.ts'
 export { type LockNamespace, lockNamespace, lockNamespaces } from '../core/lock-namespace.ts'
 export type { WantedLock } from '../engines/postgres/locks.ts'
 export type { AcquireOptions, LockInput } from './acquire.ts'
-export type { HeldLongEvent } from './hold-watch.ts'
+export type { HeldLongEvent } from '../core/event-map.ts'
 
 /** Settings of the room. */
 export interface LockOptions {
@@ -98,13 +100,8 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
     waitMs: options.waitMs ?? 2_000,
     annotate: options.annotate ?? true,
     strict: options.strict ?? ['development', 'test'].includes(process.env['NODE_ENV'] ?? ''),
-    watch:
-      options.watch === false
-        ? undefined
-        : new HoldWatch(driver.alone, {
-            heldLongMs: options.watch?.heldLongMs ?? 100,
-            heldTooLongMs: options.watch?.heldTooLongMs ?? 1_000,
-          }),
+    watch: options.watch === false ? undefined : watchPerServer(driver, options.watch),
+    memory: lockMemoryOf(driver),
   }
   const acquisitionOf = (keys: LockInput | readonly LockInput[]): Acquisition<Tx> =>
     new Acquisition(driver, setup, wantedLocks(keys))
@@ -114,14 +111,16 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
       const transaction = driver.join(tx)
       const acquisition = acquisitionOf(keys)
       const answer = await acquisition.wait(transaction, acquireOptions)
-      acquisition.granted(answer, site, transaction)
+      acquisition.granted(answer, site, transaction, transaction.beside)
     },
     async tryAcquire(tx, keys, acquireOptions = {}) {
       const site = callSite(locks.tryAcquire)
       const transaction = driver.join(tx)
       const acquisition = acquisitionOf(keys)
       const answer = await acquisition.attempt(transaction, acquireOptions)
-      if (answer.granted.length > 0) acquisition.granted(answer, site, transaction)
+      if (answer.granted.length > 0) {
+        acquisition.granted(answer, site, transaction, transaction.beside)
+      }
       return answer.complete
     },
     async assertHeld(tx, key) {
@@ -134,34 +133,61 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
     async guard(keys, body, guardOptions = {}) {
       const site = callSite(locks.guard)
       const wanted = wantedLocks(keys)
-      const acquisition = new Acquisition(driver, setup, wanted)
-      const scopes = wanted.map(({ key }) => key.scope)
-      let done: (() => void) | undefined
-      try {
-        return await runTransaction(
-          driver,
-          async (transaction, attempt, opened) => {
-            const limits = withinDeadline(guardOptions, setup.waitMs, attempt.remainingMs())
-            const answer = await acquisition.wait(transaction, limits, opened)
-            done = acquisition.granted(answer, site, undefined)
-            try {
-              return await body(transaction.native, attempt)
-            } catch (error) {
-              // Another attempt may follow after a pause in which nothing is held.
-              done?.()
-              throw error
-            }
-          },
-          { scopes, ...guardOptions },
-          acquisition.opening(guardOptions),
-        )
-      } finally {
-        done?.()
-      }
+      if (!isTraced()) return await guardBy(wanted, body, guardOptions, site)
+      const run = (): ReturnType<typeof body> => guardBy(wanted, body, guardOptions, site)
+      return await traced('guard', () => ({ locks: wanted }), run)
     },
     selfTest: () => selfTest(driver),
   }
+  const guardBy = async <T>(
+    wanted: readonly WantedLock[],
+    body: (tx: Tx, attempt: Attempt) => Promise<T>,
+    guardOptions: GuardOptions,
+    site: CallSite,
+  ): Promise<T> => {
+    const acquisition = new Acquisition(driver, setup, wanted)
+    // The server of the transaction has to be the one where everybody else takes these locks.
+    const scopes = [...wanted.map(({ key }) => key.scope), ...(guardOptions.scopes ?? [])]
+    let done: (() => void) | undefined
+    try {
+      return await runTransaction(
+        driver,
+        async (transaction, attempt, opened) => {
+          const limits = withinDeadline(guardOptions, setup.waitMs, attempt.remainingMs())
+          const answer = await acquisition.wait(transaction, limits, opened)
+          done = acquisition.granted(answer, site, undefined, transaction.beside)
+          try {
+            return await body(transaction.native, attempt)
+          } catch (error) {
+            // Another attempt may follow after a pause in which nothing is held.
+            done()
+            throw error
+          }
+        },
+        { ...guardOptions, scopes },
+        acquisition.opening(guardOptions),
+        'guard',
+      )
+    } finally {
+      done?.()
+    }
+  }
   return locks
+}
+
+/** Backends are known by their process id, which is unique on one server only. */
+function watchPerServer<Tx>(
+  driver: Driver<Tx>,
+  { heldLongMs = 100, heldTooLongMs = 1_000 }: Partial<HoldWatchOptions> = {},
+): LockSetup['watch'] {
+  const watches = new Map<Executor, HoldWatch>()
+  return (beside = driver.alone) => {
+    const known = watches.get(beside)
+    if (known !== undefined) return known
+    const made = new HoldWatch(beside, { heldLongMs, heldTooLongMs })
+    watches.set(beside, made)
+    return made
+  }
 }
 
 /** A wait must not outlive the deadline. */
@@ -175,8 +201,8 @@ function withinDeadline(
   return { ...options, waitMs: waitMs === 'inherit' ? remainingMs : Math.min(waitMs, remainingMs) }
 }
 
-/** Each frame costs on every call; the first is the caller's. */
-const siteFrames = 1
+/** Each frame costs on every call; the first or, behind `close`, the second is the caller's. */
+const siteFrames = 2
 
 /** Captures where a lock is taken; V8 formats the stack only if someone reads it. */
 function callSite(method: (...args: never) => unknown): CallSite {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Driver } from '../core/driver.ts'
+import { type Driver, primariesOf } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { lockKey } from '../core/lock-key.ts'
 import { lockAnswer, type LockRequest, lockStatement } from '../engines/postgres/locks.ts'
@@ -9,9 +9,13 @@ const connectLimitMs = 5_000
 
 /**
  * Proves on two connections that the server enforces its advisory locks: while one holds a key,
- * the other must be refused it.
+ * the other must be refused it. Of several primaries each is asked.
  */
 export async function selfTest<Tx>(driver: Driver<Tx>): Promise<void> {
+  for (const primary of primariesOf(driver)) await testOne(primary)
+}
+
+async function testOne<Tx>(driver: Driver<Tx>): Promise<void> {
   const request: LockRequest = {
     wanted: [{ key: lockKey('holdfast-self-test', randomUUID()), mode: 'exclusive' }],
     attempt: true,

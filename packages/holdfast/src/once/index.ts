@@ -1,9 +1,19 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { beginOnce, forgetOnce, type OnceNames, storeOnce } from '../engines/postgres/once.ts'
-import { answerOf, callFunction, schemaMissing } from '../tx/call-function.ts'
+import { lockMemoryOf, type NotedKey } from '../core/lock-memory.ts'
+import {
+  beginOnce,
+  forgetOnce,
+  onceLock,
+  type OnceNames,
+  storeOnce,
+} from '../engines/postgres/once.ts'
+import { answerOf, callFunction, schemaMissing, sumOverPrimaries } from '../tx/call-function.ts'
+import { isTraced, traced } from '../core/tracing.ts'
+import { type ResolveOptions, resolveMs, untilTold } from '../tx/ask-again.ts'
 import { type RunOptions, runTransaction } from '../tx/run.ts'
+import { tellOnce } from './once-events.ts'
 import { fingerprintOf, keyText } from './names.ts'
 
 export {
@@ -19,7 +29,7 @@ export {
 } from './http.ts'
 
 /** Settings of the room. */
-export interface OnceRoomOptions {
+export interface OnceRoomOptions extends ResolveOptions {
   /** Where its table is. @defaultValue 'holdfast' */
   readonly schema?: string
 }
@@ -104,23 +114,48 @@ type AnyAnswer = OnceDone<unknown> | OnceRefused<'in-progress' | 'mismatch'>
 /** Work that is done once, over a driver. */
 export function createOnce<Tx>(
   driver: Driver<Tx>,
-  { schema = 'holdfast' }: OnceRoomOptions = {},
+  { schema = 'holdfast', ...resolving }: OnceRoomOptions = {},
 ): Once<Tx> {
+  const forMs = resolveMs(resolving)
+  const memory = lockMemoryOf(driver)
   const alone = async (key: string, body: Body<Tx>, options: OnceOptions & RunOptions) => {
     const call = callOf(key, options)
-    return await runTransaction(
-      driver,
-      async (transaction) => {
-        const begun = await inside(transaction, beginOnce(schema, call.names, call.wait))
-        const known = knownAnswer(begun)
-        if (known !== undefined) return known
-        return await work(transaction, body, call)
+    memory.note(onceKey(call.names))
+    let { wait } = call
+    let retry: Pick<RunOptions, 'retry'> = {}
+    // Of this attempt: whether the key has told about those before it, and whether COMMIT was sent.
+    let [told, ended] = [false, false]
+    const attempt = (): Promise<AnyAnswer> => {
+      ;[told, ended] = [false, false]
+      return runTransaction(
+        driver,
+        async (transaction) => {
+          ended = false
+          const begun = await inside(transaction, beginOnce(schema, call.names, wait))
+          told = true
+          const answer = knownAnswer(begun) ?? (await work(transaction, body, call))
+          ended = true
+          return answer
+        },
+        { isolation: 'read committed', scopes: [call.names.scope], ...options, ...retry },
+        undefined,
+        'once',
+      )
+    }
+    if (options.retry === false) return await attempt()
+    // A lost COMMIT is asked for by its key. Whoever is at it then may be our own first time.
+    return await untilTold(attempt, {
+      forMs,
+      isSure: () => told && !ended,
+      onDoubt() {
+        wait = true
+        retry = { retry: { ...options.retry, budgetMs: forMs } }
       },
-      { isolation: 'read committed', scopes: [call.names.scope], ...options },
-    )
+    })
   }
   const joined = async (tx: Tx, key: string, body: Body<Tx>, options: OnceOptions) => {
     const call = callOf(key, options)
+    memory.note(onceKey(call.names))
     const begin = beginOnce(schema, call.names, call.wait)
     const begun = await callFunction(driver, tx, begin, 'ONCE_OUTSIDE_TRANSACTION')
     const known = knownAnswer(begun)
@@ -137,6 +172,24 @@ export function createOnce<Tx>(
     return { ok: true, result: valueOf(json), replayed: false }
   }
   const once = async (...args: readonly unknown[]): Promise<AnyAnswer> => {
+    if (!isTraced()) return await told(args)
+    return await traced(
+      'once',
+      () => ({}),
+      async (span) => {
+        const answer = await told(args)
+        span?.set({ 'holdfast.outcome': outcomeOf(answer) })
+        return answer
+      },
+    )
+  }
+  const told = async (args: readonly unknown[]): Promise<AnyAnswer> => {
+    const began = performance.now()
+    const answer = await run(args)
+    tellOnce(outcomeOf(answer), args, began)
+    return answer
+  }
+  const run = async (args: readonly unknown[]): Promise<AnyAnswer> => {
     if (typeof args[1] === 'function') {
       const [key, body, options = {}] = args as [string, Body<Tx>, (OnceOptions & RunOptions)?]
       return await alone(key, body, options)
@@ -150,11 +203,14 @@ export function createOnce<Tx>(
         details: { option: 'limit', subject: 'limit must be a whole number from 1 to 10000' },
       })
     }
-    return Number(
-      await callFunction(driver, undefined, forgetOnce(schema, limit), 'SCHEMA_MISSING'),
-    )
+    return await sumOverPrimaries(driver, forgetOnce(schema, limit))
   }
   return Object.assign(once, { forget }) as Once<Tx>
+}
+
+function outcomeOf(answer: AnyAnswer): 'ran' | 'replayed' | 'mismatch' | 'in-progress' {
+  if (!answer.ok) return answer.reason
+  return answer.replayed ? 'replayed' : 'ran'
 }
 
 interface Call {
@@ -172,6 +228,17 @@ function callOf(key: string, { scope = key, keep = '30 days', payload, wait }: O
     },
     wait: wait !== false,
     keepMs: durationMs(keep, 'keep'),
+  }
+}
+
+/** What the lock under which the work is done is called. */
+function onceKey(names: OnceNames): NotedKey {
+  const { key, scope } = names
+  const namespace = 'holdfast-once'
+  return {
+    name: scope === key ? `${namespace}:${key}` : `${namespace}:${scope}:${key}`,
+    namespace,
+    lock: { kind: 'bigint', id: onceLock(names) },
   }
 }
 

@@ -1,3 +1,4 @@
+import { channels } from '../core/events.ts'
 import type { AccountId } from '../ledger/account-id.ts'
 import type { Refused, Verdict } from '../ledger/verdict.ts'
 import { invalid } from './window.ts'
@@ -38,6 +39,7 @@ interface Denial<A> {
  * answer again, and only the database knows which those are.
  */
 export class DenyCache<A> {
+  readonly #book: string
   readonly #forMs: number
   readonly #size: number
   /** By bucket and account; the bucket is what an id of a hold says about where it belongs. */
@@ -46,7 +48,8 @@ export class DenyCache<A> {
   /** How often something was given back, by bucket: a refusal from before that is not kept. */
   readonly #changes = new Uint32Array(4096)
 
-  constructor({ forMs, size = 10_000 }: DenyCacheOptions) {
+  constructor(book: string, { forMs, size = 10_000 }: DenyCacheOptions) {
+    this.#book = book
     if (!(forMs > 0 && Number.isFinite(forMs))) {
       throw invalid('denyCache.forMs', 'forMs must be a number of milliseconds above zero')
     }
@@ -60,7 +63,11 @@ export class DenyCache<A> {
   /** The remembered refusal, or what the database says. */
   async answer(question: Question, ask: () => Promise<Verdict<A>>): Promise<Verdict<A>> {
     const known = question.isNew ? this.#find(question) : undefined
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      const { quotaDenied } = channels
+      if (quotaDenied.hasSubscribers) quotaDenied.publish({ book: this.#book })
+      return known
+    }
     const { bucket } = question.account
     const before = this.#changes[bucket]
     // Counted from before the question, so that a refusal is never older than promised.

@@ -113,7 +113,8 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
   const book = nameText(options.name, 'book')
   const window = windowOf(options)
   const amounts = amountReader((options.amounts ?? 'number') as K)
-  const cache = options.denyCache === undefined ? undefined : new DenyCache<A>(options.denyCache)
+  const cache =
+    options.denyCache === undefined ? undefined : new DenyCache<A>(book, options.denyCache)
   const holds = holdsOf(createHolds(kernel, book, options, amounts), window.rollingMs, cache)
 
   const limitText = (limit: Amount): string => {
@@ -236,6 +237,7 @@ function holdsOf<Tx, A>(
     }
   }
   return {
+    late: holds.late,
     async settle(...args: readonly unknown[]) {
       assertHolds(rollingMs)
       return await ending(args, holds.settle)

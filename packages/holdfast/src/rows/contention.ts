@@ -1,5 +1,6 @@
 import type { Driver, Statement, Transaction } from '../core/driver.ts'
 import { type Blocker, holdfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
 import { within } from '../core/within.ts'
 import { blockersFrom } from '../engines/postgres/activity.ts'
 import { boundLookup } from '../engines/postgres/row-blockers.ts'
@@ -13,6 +14,7 @@ export interface Refused<Tx> {
   readonly code: 'ROWS_TIMEOUT' | 'ROWS_BUSY'
   readonly cause: unknown
   readonly subject: string
+  readonly waitMs: number
   /** Set if the transaction outlived the failure and can be asked itself. */
   readonly usable: Transaction<Tx> | undefined
   /** Questions after the blockers, asked in turn until one is answered. */
@@ -21,9 +23,14 @@ export interface Refused<Tx> {
 
 /** The error for a lock that was not granted, with whoever held it at this moment. */
 export async function contention<Tx>(driver: Driver<Tx>, refused: Refused<Tx>): Promise<Error> {
-  const { code, cause, subject, usable, questions } = refused
+  const { code, cause, subject, waitMs, usable, questions } = refused
   const blockers =
     usable === undefined ? await lookBeside(driver, questions) : await lookInside(usable, questions)
+  publish(code === 'ROWS_BUSY' ? channels.rowsBusy : channels.rowsTimeout, {
+    table: subject,
+    waitMs,
+    blockers,
+  })
   return holdfastError(code, { cause, details: { subject }, blockers })
 }
 

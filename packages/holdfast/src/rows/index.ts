@@ -176,6 +176,8 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
         driver,
         (transaction, attempt) => body(transaction.native, attempt),
         retry === false ? runOptions : { ...runOptions, retry: { ...retry, on } },
+        undefined,
+        'rows',
       )
     },
     async withVersionCheck<R, Result, Written>(

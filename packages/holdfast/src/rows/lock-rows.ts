@@ -1,5 +1,6 @@
 import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { channels } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import {
   rowLockHolders,
@@ -81,6 +82,7 @@ export async function lockRows<Tx>(
   const keysJson = JSON.stringify(call.keys.map((key) => keyFields(key, call.target)))
   if (call.keys.length === 0) return []
   const taking = new Taking(call, keysJson, transaction)
+  const began = performance.now()
   let rows: readonly Row[]
   try {
     rows = call.keepTransaction
@@ -93,6 +95,7 @@ export async function lockRows<Tx>(
       code,
       cause: error,
       subject,
+      waitMs: performance.now() - began,
       usable: call.keepTransaction ? transaction : undefined,
       questions: [
         tableLockHolders(call.target.table, 'row share'),
@@ -107,7 +110,21 @@ export async function lockRows<Tx>(
       details: { subject: `${subject}: the key columns do not identify one row` },
     })
   }
+  if (channels.rowsLocked.hasSubscribers) tellLocked(subject, call, answers, began)
   return answers
+}
+
+function tellLocked(
+  table: string,
+  { strength }: RowLockCall,
+  answers: readonly RowAnswer[],
+  began: number,
+): void {
+  const locked = answers.filter((answer) => answer.locked).length
+  const missing = answers.filter((answer) => !answer.locked && !answer.there).length
+  const skipped = answers.length - locked - missing
+  const waitMs = performance.now() - began
+  channels.rowsLocked.publish({ table, strength, locked, missing, skipped, waitMs })
 }
 
 /** The statements of one call, and how to read their failure. */

@@ -1,5 +1,6 @@
 import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { channels } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import type { TableName } from '../engines/postgres/identifier.ts'
 import { tableLockHolders } from '../engines/postgres/row-blockers.ts'
@@ -47,6 +48,7 @@ export async function lockTable<Tx>(
   const subject = displayName(call.table)
   assertMaybeOpen(transaction, subject)
   const progress: Progress = { budgetMs: transaction.budgetMs, limit: undefined, began: 0 }
+  const began = performance.now()
   try {
     if (call.keepTransaction) await transaction.nested((inner) => take(inner, call, progress))
     else await take(transaction, call, progress)
@@ -60,9 +62,14 @@ export async function lockTable<Tx>(
       code: call.wait === 'nowait' ? 'ROWS_BUSY' : 'ROWS_TIMEOUT',
       cause: error,
       subject,
+      waitMs: performance.now() - began,
       usable: call.keepTransaction ? transaction : undefined,
       questions: [tableLockHolders(call.table, call.mode)],
     })
+  }
+  if (channels.rowsTableLocked.hasSubscribers) {
+    const waitMs = performance.now() - began
+    channels.rowsTableLocked.publish({ table: subject, mode: call.mode, waitMs })
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import {
   rowLockHolders,
@@ -76,6 +77,7 @@ export async function updateVersioned<Tx>(
     Object.keys(set),
     update.columns,
   )
+  const began = performance.now()
   let rows: readonly Row[]
   try {
     rows = await transaction.query(statement)
@@ -87,6 +89,7 @@ export async function updateVersioned<Tx>(
       code: 'ROWS_TIMEOUT',
       cause: error,
       subject,
+      waitMs: performance.now() - began,
       usable: undefined,
       questions: [
         tableLockHolders(target.table, 'row exclusive'),
@@ -113,10 +116,9 @@ export async function updateVersioned<Tx>(
 /** The error for a row that is no longer what was read. */
 export function versionConflict(target: VersionedTarget, found: string | undefined): Error {
   const subject = displayName(target.table)
+  const reason = found === undefined ? 'missing' : 'changed'
+  publish(channels.rowsConflict, { table: subject, reason })
   return holdfastError('ROWS_VERSION_CONFLICT', {
-    details:
-      found === undefined
-        ? { subject, reason: 'missing' }
-        : { subject, reason: 'changed', foundVersion: found },
+    details: found === undefined ? { subject, reason } : { subject, reason, foundVersion: found },
   })
 }

@@ -60,7 +60,12 @@ export async function withVersionCheck<Tx>(
   }
   // The work may be slow by design, so only the number of attempts is limited, not their time.
   const policy = { ...retryDefaults, attempts, budgetMs: Infinity, on: ['ROWS_VERSION_CONFLICT'] }
-  return retrying((attempt) => once(driver, call, attempt), { policy, signal, onRetry })
+  return retrying((attempt) => once(driver, call, attempt), {
+    policy,
+    patient: { codes: [], forMs: 0 },
+    signal,
+    onRetry,
+  })
 }
 
 async function once<Tx>(
@@ -81,6 +86,8 @@ async function once<Tx>(
     driver,
     (transaction) => transaction.query(readVersion(target, JSON.stringify(fields), call.columns)),
     run,
+    undefined,
+    'rows',
   )
   if (found === undefined) {
     const details = { subject: displayName(target.table), missing: 1, skipped: 0 }
@@ -115,5 +122,7 @@ async function once<Tx>(
       return written
     },
     run,
+    undefined,
+    'rows',
   )
 }

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { fullJitterMs } from '../core/backoff.ts'
 import type { Driver } from '../core/driver.ts'
 import { isHoldfastError } from '../core/errors.ts'
-import { channels, publish } from '../core/events.ts'
+import { channels } from '../core/events.ts'
+import { type Span, traced } from '../core/tracing.ts'
 import type { TickClaim, TickKey } from '../engines/postgres/schedule.ts'
 import { runTransaction } from '../tx/run.ts'
 import type { LeasedTick, Settings, Tick, Transactional } from './options.ts'
@@ -46,10 +47,25 @@ export interface WantedTick {
   readonly missed?: number
   /** Pass over it instead. */
   readonly pass?: boolean
+  /** The tick before it that was seen taken: a server without that one has to be looked at again. */
+  readonly afterUs?: number | undefined
+}
+
+/** How those who run ticks in the background are stopped. */
+export interface Halt {
+  /** Handlers are told to stop. */
+  readonly told: AbortSignal
+  /** Nobody waits for them any longer: their ticks are not kept for them. */
+  readonly left: AbortSignal
 }
 
 const longestPauseMs = 300_000
 const longestError = 1_000
+
+/** How late a handler began, once it has. */
+interface Late {
+  ms: number
+}
 
 type Early = Extract<ClaimAnswer, { kind: 'early' }>
 type Claimed = Extract<ClaimAnswer, { kind: 'claimed' }>
@@ -59,6 +75,7 @@ export class Attempts<Tx> {
   readonly #driver: Driver<Tx>
   readonly #board: TickBoard<Tx>
   readonly #settings: Settings<Tx>
+  #atWork = 0
 
   constructor(driver: Driver<Tx>, board: TickBoard<Tx>, settings: Settings<Tx>) {
     this.#driver = driver
@@ -66,36 +83,68 @@ export class Attempts<Tx> {
     this.#settings = settings
   }
 
+  /** Handlers that are running. */
+  get atWork(): number {
+    return this.#atWork
+  }
+
   /** `early` if the database's clock has not come that far. Rejects if the database cannot be asked. */
-  async run(wanted: WantedTick): Promise<TickOutcome | Early> {
+  async run(wanted: WantedTick, halt?: Halt): Promise<TickOutcome | Early> {
+    const { name } = this.#settings
+    const subject = () => ({ target: name, attributes: { 'holdfast.schedule': name } })
+    return await traced('tick', subject, (span) => this.#told(wanted, halt, span))
+  }
+
+  async #told(
+    wanted: WantedTick,
+    halt: Halt | undefined,
+    span: Span | undefined,
+  ): Promise<TickOutcome | Early> {
     const { work } = this.#settings
+    const began = performance.now()
+    const late: Late = { ms: 0 }
     const outcome =
       work.guarantee === 'transactional' && wanted.pass !== true
-        ? await this.#transactional(work, wanted)
-        : await this.#leased(wanted)
-    if ('outcome' in outcome && told.has(outcome.outcome)) publish(channels.scheduleTick, outcome)
+        ? await this.#transactional(work, wanted, late, halt)
+        : await this.#leased(wanted, late, halt)
+    if (!('outcome' in outcome)) return outcome
+    span?.set({ 'holdfast.outcome': outcome.outcome })
+    if (outcome.error !== undefined) span?.fail(outcome.error)
+    const { scheduleTick } = channels
+    if (scheduleTick.hasSubscribers && told.has(outcome.outcome)) {
+      const durationMs = performance.now() - began
+      scheduleTick.publish({ ...outcome, lateMs: late.ms, durationMs })
+    }
     return outcome
   }
 
-  async #leased(wanted: WantedTick): Promise<TickOutcome | Early> {
+  async #leased(
+    wanted: WantedTick,
+    late: Late,
+    halt: Halt | undefined,
+  ): Promise<TickOutcome | Early> {
     const { work, leaseMs } = this.#settings
     const claim = this.#claimOf(wanted)
     const sentMs = performance.now()
     const claimed = await this.#board.claim(claim)
     if (claimed.kind !== 'claimed') return this.#notTaken(wanted, claimed)
+    late.ms = lateMs(claimed)
     const key = keyOf(claim, claimed)
     const lease = keepTick(() => this.#board.renew(key, claim.token, leaseMs), leaseMs, sentMs)
+    halt?.left.addEventListener('abort', lease.stop)
+    const signal = halt === undefined ? lease.signal : AbortSignal.any([lease.signal, halt.told])
     const tick: LeasedTick<Tx> = {
-      ...tickOf(claimed, wanted.manual, lease.signal),
+      ...tickOf(claimed, wanted.manual, signal),
       guard: (tx) => this.#board.guard(tx, key, claim.token),
     }
     let ended: { error?: unknown; failed: boolean } = { failed: false }
     try {
-      if (work.guarantee !== 'transactional') await work.handler(tick)
+      if (work.guarantee !== 'transactional') await this.#counted(() => work.handler(tick), halt)
     } catch (error) {
       ended = { error, failed: true }
     } finally {
       lease.stop()
+      halt?.left.removeEventListener('abort', lease.stop)
     }
     const outcome = await this.#board.finish(
       key,
@@ -106,7 +155,12 @@ export class Attempts<Tx> {
     return this.#outcome(outcome, claimed, wanted.manual, ended.error)
   }
 
-  async #transactional(work: Transactional<Tx>, wanted: WantedTick): Promise<TickOutcome | Early> {
+  async #transactional(
+    work: Transactional<Tx>,
+    wanted: WantedTick,
+    late: Late,
+    halt: Halt | undefined,
+  ): Promise<TickOutcome | Early> {
     const { deadlineMs, name, keep } = this.#settings
     const claim = this.#claimOf(wanted)
     let claimed: ClaimAnswer | undefined
@@ -117,10 +171,9 @@ export class Attempts<Tx> {
           claimed = undefined
           claimed = await this.#board.claim(claim, transaction)
           if (claimed.kind !== 'claimed') return
-          await work.handler(
-            transaction.native,
-            tickOf(claimed, wanted.manual, signal ?? neverAborted),
-          )
+          late.ms = lateMs(claimed)
+          const tick = tickOf(claimed, wanted.manual, signal ?? neverAborted)
+          await this.#counted(() => work.handler(transaction.native, tick), halt)
           await this.#board.finish(keyOf(claim, claimed), claim.token, keep, {}, transaction)
         },
         // The lock is taken first, so that what the handler reads is younger.
@@ -128,7 +181,10 @@ export class Attempts<Tx> {
           isolation: 'read committed',
           scopes: [name],
           ...(deadlineMs === undefined ? {} : { deadlineMs }),
+          ...(halt === undefined ? {} : { signal: halt.told }),
         },
+        undefined,
+        'schedule',
       )
     } catch (error) {
       const taken = claimed as ClaimAnswer | undefined
@@ -144,26 +200,46 @@ export class Attempts<Tx> {
     return this.#outcome('done', taken, wanted.manual)
   }
 
-  /** Rolled back, the attempt left no trace: it is counted in a transaction of its own. */
+  async #counted(handler: () => unknown, halt: Halt | undefined): Promise<void> {
+    // Taken by a call that was under way when the schedule was stopped.
+    halt?.told.throwIfAborted()
+    this.#atWork += 1
+    try {
+      await handler()
+    } finally {
+      this.#atWork -= 1
+    }
+  }
+
+  /**
+   * Rolled back, the attempt left no trace: it is counted in a transaction of its own. In one, because a
+   * tick that was taken for it and not finished would keep the others waiting for a whole lease.
+   */
   async #recordFailure(
     wanted: WantedTick,
     { atUs }: Claimed,
     error: unknown,
   ): Promise<TickOutcome | Early> {
+    const { name, keep } = this.#settings
     const claim = this.#claimOf({ ...wanted, atUs })
-    const claimed = await this.#board.claim(claim)
-    // Somebody else was faster and is trying it again already.
-    if (claimed.kind !== 'claimed') return { ...this.#notTaken(wanted, claimed), error }
-    const outcome = await this.#board.finish(
-      keyOf(claim, claimed),
-      claim.token,
-      this.#settings.keep,
-      this.#failure(error, claimed.attempt),
+    return await runTransaction(
+      this.#driver,
+      async (transaction) => {
+        const claimed = await this.#board.claim(claim, transaction)
+        // Somebody else was faster and is trying it again already.
+        if (claimed.kind !== 'claimed') return { ...this.#notTaken(wanted, claimed), error }
+        const failure = this.#failure(error, claimed.attempt)
+        const key = keyOf(claim, claimed)
+        const outcome = await this.#board.finish(key, claim.token, keep, failure, transaction)
+        return this.#outcome(outcome, claimed, wanted.manual, error)
+      },
+      { isolation: 'read committed', scopes: [name] },
+      undefined,
+      'schedule',
     )
-    return this.#outcome(outcome, claimed, wanted.manual, error)
   }
 
-  #claimOf({ atUs, manual, missed = 0, pass = false }: WantedTick): TickClaim {
+  #claimOf({ atUs, manual, missed = 0, pass = false, afterUs }: WantedTick): TickClaim {
     const { name, holder, leaseMs, overlap, attempts, work } = this.#settings
     return {
       name,
@@ -177,6 +253,7 @@ export class Attempts<Tx> {
       most: attempts,
       missed,
       run: !pass,
+      afterUs,
     }
   }
 
@@ -240,11 +317,15 @@ function keyOf({ name, manual }: TickClaim, { atUs }: Claimed): TickKey {
   return { name, atUs, manual }
 }
 
-function tickOf({ atUs, nowUs, attempt }: Claimed, manual: boolean, signal: AbortSignal): Tick {
+function lateMs({ atUs, nowUs }: Claimed): number {
+  return (nowUs - atUs) / 1_000
+}
+
+function tickOf(claimed: Claimed, manual: boolean, signal: AbortSignal): Tick {
   return {
-    at: new Date(atUs / 1_000),
-    attempt,
-    lateMs: (nowUs - atUs) / 1_000,
+    at: new Date(claimed.atUs / 1_000),
+    attempt: claimed.attempt,
+    lateMs: lateMs(claimed),
     manual,
     signal,
   }

@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { pause } from '../core/backoff.ts'
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import { Attempts, type TickOutcome, type WantedTick } from './attempt.ts'
 import { type HistoryTick, historyTick } from './history.ts'
 import { countOf, type ScheduleOptions, settingsOf } from './options.ts'
@@ -28,10 +29,12 @@ export {
   scheduledTimeOf,
 } from './platform.ts'
 export type { When } from './rule.ts'
-export type { RunningSchedule, ScheduleTrouble } from './runner.ts'
+export type { ScheduleTrouble } from '../core/event-map.ts'
+export type { RunningSchedule } from './runner.ts'
+export type { Stopped, StopOptions } from '../core/stopping.ts'
 
 /** Settings of the room. */
-export interface ScheduleRoomOptions {
+export interface ScheduleRoomOptions extends ResolveOptions {
   /** Where its tables are. @defaultValue 'holdfast' */
   readonly schema?: string
 }
@@ -91,10 +94,10 @@ const patienceMs = { fireAt: 10_000, runNow: 2_000 }
 export function createSchedule<Tx>(
   driver: Driver<Tx>,
   options: ScheduleOptions<Tx>,
-  { schema = 'holdfast' }: ScheduleRoomOptions = {},
+  { schema = 'holdfast', ...resolving }: ScheduleRoomOptions = {},
 ): Schedule {
   const settings = settingsOf(options, `${hostname()}:${process.pid}`)
-  const board = new TickBoard(driver, schema)
+  const board = new TickBoard(driver, schema, resolveMs(resolving))
   const attempts = new Attempts(driver, board, settings)
   const { name, rule } = settings
   const runner = (): Runner<Tx> => {

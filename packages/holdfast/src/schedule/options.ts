@@ -1,6 +1,6 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { type Rule, ruleOf, type When } from './rule.ts'
+import { type Rule, ruleOf, ruleText, type When } from './rule.ts'
 
 /** What a handler is told about its tick. */
 export interface Tick {
@@ -105,6 +105,8 @@ export type ScheduleOptions<Tx> = CommonOptions &
 export interface Settings<Tx> {
   readonly name: string
   readonly rule: Rule | undefined
+  /** The rule as observers read it. */
+  readonly ruleText: string | null
   readonly work: AtMostOnce<Tx> | AtLeastOnce<Tx> | Transactional<Tx>
   readonly overlap: number
   readonly missed: Missed
@@ -137,14 +139,16 @@ export function settingsOf<Tx>(options: ScheduleOptions<Tx>, holder: string): Se
   const deadline = options.guarantee === 'transactional' ? options.deadline : undefined
   const leaseMs = durationMs(leased.lease ?? '30 s', 'lease')
   if (leaseMs < leastLeaseMs) throw invalid('lease', 'at least two seconds')
+  const jitterMs = jitter === undefined ? 0 : durationMs(jitter, 'jitter')
   return {
     name: textOf(options.name, 'name', 512),
     rule: ruleOf(options),
+    ruleText: ruleText(options, jitterMs),
     work: options,
     overlap: overlaps.indexOf(overlap),
     missed,
     graceMs: durationMs(grace, 'grace'),
-    jitterMs: jitter === undefined ? 0 : durationMs(jitter, 'jitter'),
+    jitterMs,
     leaseMs,
     attempts: countOf(retried.attempts ?? 5, 'attempts'),
     retryAfterMs: durationMs(retried.retryAfter ?? '1 s', 'retryAfter'),

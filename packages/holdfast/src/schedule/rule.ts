@@ -32,6 +32,41 @@ export function ruleOf(when: When): Rule | undefined {
   return when.every === undefined ? undefined : intervalRule(durationMs(when.every, 'every'))
 }
 
+/** What is noted in the database of when a schedule ticks. */
+export interface NotedRule {
+  readonly cron?: string
+  readonly timeZone?: string
+  readonly everyMs?: number
+  /** By how much its ticks may be delayed on purpose. */
+  readonly jitterMs: number
+}
+
+/** The rule as JSON, for those who look at the schedule; null if it ticks only when it is asked to. */
+export function ruleText(when: When, jitterMs: number): string | null {
+  if (when.cron === undefined && when.every === undefined) return null
+  const noted: NotedRule =
+    when.cron === undefined
+      ? { everyMs: durationMs(when.every as Duration, 'every'), jitterMs }
+      : { cron: when.cron, timeZone: when.timeZone ?? 'UTC', jitterMs }
+  return JSON.stringify(noted)
+}
+
+/** The rule that was noted; undefined for one that this version cannot read. */
+export function notedRule(
+  text: string,
+): { readonly rule: Rule; readonly noted: NotedRule } | undefined {
+  try {
+    const noted = JSON.parse(text) as NotedRule
+    const rule =
+      noted.cron === undefined
+        ? intervalRule(noted.everyMs as number)
+        : cronRule(noted.cron, noted.timeZone ?? 'UTC')
+    return { rule, noted }
+  } catch {
+    return undefined
+  }
+}
+
 function intervalRule(everyMs: number): Rule {
   return {
     latest(momentMs, count) {

@@ -1,6 +1,9 @@
 import { pause } from '../core/backoff.ts'
+import { holdfastError } from '../core/errors.ts'
+import type { ScheduleTrouble } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import type { Attempts, TickOutcome } from './attempt.ts'
+import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts'
+import type { Attempts, Halt, TickOutcome, WantedTick } from './attempt.ts'
 import { type DueTicks, dueTicks } from './due-ticks.ts'
 import type { Settings } from './options.ts'
 import type { Rule } from './rule.ts'
@@ -8,22 +11,21 @@ import type { Look, TickBoard } from './tick-board.ts'
 
 /** A schedule that is running in this process. */
 export interface RunningSchedule {
-  /** Takes no further tick; resolves when handlers that are at work have ended. */
-  stop(): Promise<void>
-}
-
-/** What is published on `holdfast:schedule.trouble`: the database could not be asked. */
-export interface ScheduleTrouble {
-  readonly schedule: string
-  readonly error: unknown
-  /** When it is tried again. */
-  readonly retryInMs: number
+  /**
+   * Takes no further tick; resolves when handlers that are at work have ended. After `within` their
+   * signal is aborted with `SCHEDULE_STOPPED`; one that rejects has failed, and is tried again as any
+   * other. Those that do not heed it are left after `leaveAfter`: their ticks are not kept for them any
+   * longer, and under `at-least-once` somebody else takes them over when the lease is over.
+   */
+  stop(options?: StopOptions): Promise<Stopped>
 }
 
 /** Looks that often even if nothing is due, to notice a clock that was set or a process that slept. */
 const longestSleepMs = 60_000
 /** How long those wait who found the schedule locked; at random, so that they do not come together. */
 const busyMs = { least: 50, most: 500 }
+/** After these the next tick is not begun in the same round. */
+const halting: ReadonlySet<TickOutcome['outcome']> = new Set(['busy', 'paused', 'unknown'])
 const troubleMs = { first: 200, most: 15_000 }
 
 /** What one look at a schedule led to. */
@@ -37,6 +39,9 @@ export interface Round {
   gapMs(): number
 }
 
+/** A tick by its scheduled instant. */
+type DueTick = WantedTick & { readonly atUs: number }
+
 /** Does what is due, one tick at a time, in one process among many. */
 export class Runner<Tx> {
   readonly #board: TickBoard<Tx>
@@ -45,6 +50,8 @@ export class Runner<Tx> {
   readonly #rule: Rule
   /** Handlers that were not waited for: overlap is allowed. */
   readonly #atWork = new Set<Promise<unknown>>()
+  /** Of one that runs in the background; who fires a tick waits for it. */
+  #halt: Halt | undefined
 
   constructor(board: TickBoard<Tx>, attempts: Attempts<Tx>, settings: Settings<Tx>, rule: Rule) {
     this.#board = board
@@ -55,14 +62,26 @@ export class Runner<Tx> {
 
   start(): RunningSchedule {
     const stopping = new AbortController()
-    const ended = this.#loop(stopping.signal)
+    const [told, left] = [new AbortController(), new AbortController()]
+    this.#halt = { told: told.signal, left: left.signal }
+    const ended = this.#loop(stopping.signal).then(() => this.settled())
     return {
-      stop: async () => {
+      stop: async (options = {}) => {
         stopping.abort()
-        await ended
-        await this.settled()
+        const reason = holdfastError('SCHEDULE_STOPPED', {
+          details: { subject: this.#settings.name },
+        })
+        if (await endedInTime(ended, options, () => told.abort(reason))) return { left: 0 }
+        left.abort()
+        this.#trouble(reason, 0)
+        return { left: this.#attempts.atWork }
       },
     }
+  }
+
+  #trouble(error: unknown, retryInMs: number): void {
+    const trouble: ScheduleTrouble = { schedule: this.#settings.name, error, retryInMs }
+    publish(channels.scheduleTrouble, trouble)
   }
 
   /** Resolves when handlers that were not waited for have ended. */
@@ -80,9 +99,7 @@ export class Runner<Tx> {
       } catch (error) {
         sleepMs = Math.min(troubleMs.most, troubleMs.first * 2 ** troubles)
         troubles += 1
-        const { name } = this.#settings
-        const trouble: ScheduleTrouble = { schedule: name, error, retryInMs: sleepMs }
-        publish(channels.scheduleTrouble, trouble)
+        this.#trouble(error, sleepMs)
       }
       if (sleepMs > 0) await pause(sleepMs, signal).catch(() => undefined)
     }
@@ -91,8 +108,9 @@ export class Runner<Tx> {
   /** Looks once and runs what is due, one after the other. */
   async round(signal?: AbortSignal): Promise<Round> {
     const outcomes: TickOutcome[] = []
-    const { name, graceMs } = this.#settings
+    const { name, graceMs, ruleText } = this.#settings
     const look = await this.#board.look(name, false)
+    if (look.rule !== ruleText) await this.#board.note(name, ruleText)
     const nowMs = look.nowUs / 1_000
     const lastMs = look.lastUs === undefined ? nowMs - graceMs : look.lastUs / 1_000
     const due = dueTicks({ ...this.#settings, rule: this.#rule }, lastMs, nowMs)
@@ -100,9 +118,9 @@ export class Runner<Tx> {
     const nextInMs = due.nextMs === undefined ? undefined : due.nextMs - nowMs
     let again = false
     if (owed !== undefined) {
-      again = this.#note(outcomes, await this.#run(owed.atUs, owed.manual, 0))
+      again = this.#note(outcomes, await this.#run({ atUs: owed.atUs, manual: owed.manual }))
     } else if (!look.paused) {
-      again = await this.#runDue(due, outcomes, signal)
+      again = await this.#runDue(due, look.lastUs, outcomes, signal)
     }
     const gapMs = (): number => {
       const nextMs = this.#rule.next(nowMs) ?? nowMs
@@ -114,6 +132,7 @@ export class Runner<Tx> {
   /** True if there may be more to do at once. */
   async #runDue(
     { run, passed }: DueTicks,
+    lastUs: number | undefined,
     outcomes: TickOutcome[],
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
@@ -123,25 +142,29 @@ export class Runner<Tx> {
         manual: false,
         missed: passed.count - 1,
         pass: true,
+        afterUs: lastUs,
       })
       return 'outcome' in outcome && this.#note(outcomes, outcome)
     }
+    let afterUs = lastUs
     for (const [index, tickMs] of run.entries()) {
       if (signal?.aborted === true) return false
       const missed = index === 0 ? (passed?.count ?? 0) : 0
-      if (!this.#note(outcomes, await this.#run(tickMs * 1_000, false, missed))) return false
+      const atUs = tickMs * 1_000
+      if (!this.#note(outcomes, await this.#run({ atUs, manual: false, missed, afterUs }))) {
+        return false
+      }
+      afterUs = atUs
     }
     return run.length > 0
   }
 
   /** With overlap allowed, in the background: the next tick does not wait for this one. */
-  async #run(atUs: number, manual: boolean, missed: number): Promise<TickOutcome | undefined> {
-    const running = this.#attempts.run({ atUs, manual, missed })
+  async #run(wanted: DueTick): Promise<TickOutcome | undefined> {
+    const { atUs } = wanted
+    const running = this.#attempts.run(wanted, this.#halt)
     if (this.#settings.overlap < 2) return this.#outcomeOf(await running, atUs)
-    const { name } = this.#settings
-    const settled = running.catch((error: unknown) => {
-      publish(channels.scheduleTrouble, { schedule: name, error, retryInMs: 0 })
-    })
+    const settled = running.catch((error: unknown) => this.#trouble(error, 0))
     this.#atWork.add(settled)
     void settled.finally(() => this.#atWork.delete(settled))
     // Once it is taken it shows in the database; until then nobody else need hurry.
@@ -162,11 +185,14 @@ export class Runner<Tx> {
     }
   }
 
-  /** True unless it has to be left alone for a while. */
+  /**
+   * True unless it has to be left alone for a while. Whether one ran that nobody knows of shows at the next
+   * look; a later tick taken before that would pass over it for good.
+   */
   #note(outcomes: TickOutcome[], outcome: TickOutcome | undefined): boolean {
     if (outcome === undefined) return true
     outcomes.push(outcome)
-    return outcome.outcome !== 'busy' && outcome.outcome !== 'paused'
+    return !halting.has(outcome.outcome)
   }
 }
 
@@ -182,7 +208,7 @@ function sleepOf(
   outcomes: readonly TickOutcome[],
   again: boolean,
 ): number {
-  if (outcomes.some(({ outcome }) => outcome === 'busy')) {
+  if (outcomes.some(({ outcome }) => outcome === 'busy' || outcome === 'unknown')) {
     return busyMs.least + Math.random() * (busyMs.most - busyMs.least)
   }
   if (again) return 0

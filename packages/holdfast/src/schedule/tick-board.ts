@@ -4,6 +4,7 @@ import {
   finishTick,
   guardTick,
   lookAtSchedule,
+  noteSchedule,
   pauseSchedule,
   readTicks,
   renewTick,
@@ -12,9 +13,8 @@ import {
 } from '../engines/postgres/schedule.ts'
 import type { FunctionCall } from '../engines/postgres/function-call.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isConnectionLoss } from '../core/sql-state.ts'
+import { askAgain } from '../tx/ask-again.ts'
 import { answerOf, callFunction, schemaMissing } from '../tx/call-function.ts'
-import { retryDefaults, retrying } from '../tx/retry.ts'
 
 /** What the database says about a schedule. Microseconds since 1970. */
 export interface Look {
@@ -22,6 +22,8 @@ export interface Look {
   /** The latest tick that was taken or passed over; `undefined` if there was none at all. */
   readonly lastUs: number | undefined
   readonly paused: boolean
+  /** The rule that is noted for those who look at the schedule. */
+  readonly rule: string | null
   /** The open tick whose lease, or whose pause before another attempt, ends first. */
   readonly open:
     | { readonly atUs: number; readonly manual: boolean; readonly untilUs: number }
@@ -62,27 +64,29 @@ interface StoredLook {
   readonly open: number | null
   readonly manual: boolean | null
   readonly until: number | null
+  readonly rule: string | null
 }
-
-const policy = { ...retryDefaults, on: [...retryDefaults.on, 'CONNECTION_LOST'] }
 
 /** Everything a schedule asks the database, each in one round trip. */
 export class TickBoard<Tx> {
   readonly #driver: Driver<Tx>
   readonly #schema: string
+  readonly #forMs: number
 
-  constructor(driver: Driver<Tx>, schema: string) {
+  constructor(driver: Driver<Tx>, schema: string, forMs: number) {
     this.#driver = driver
     this.#schema = schema
+    this.#forMs = forMs
   }
 
   async look(name: string, fromEver: boolean): Promise<Look> {
     const answer = await this.#alone(lookAtSchedule(this.#schema, name, fromEver))
-    const { now, last, paused, open, manual, until } = JSON.parse(answer) as StoredLook
+    const { now, last, paused, open, manual, until, rule } = JSON.parse(answer) as StoredLook
     return {
       nowUs: now,
       lastUs: last ?? undefined,
       paused,
+      rule,
       open:
         open === null || until === null
           ? undefined
@@ -135,22 +139,20 @@ export class TickBoard<Tx> {
     return (await this.#alone(pauseSchedule(this.#schema, name, pause))) === 'true'
   }
 
+  /** Tells observers when the schedule ticks. */
+  async note(name: string, rule: string | null): Promise<void> {
+    await this.#alone(noteSchedule(this.#schema, name, rule))
+  }
+
   async ticks(name: string, most: number): Promise<StoredTick[]> {
     return JSON.parse(await this.#alone(readTicks(this.#schema, name, most))) as StoredTick[]
   }
 
   /** Asked again after a lost connection: the token makes the second answer one to the first. */
   async #alone(call: FunctionCall): Promise<string> {
-    return await retrying(
-      async () => {
-        try {
-          return String(await callFunction(this.#driver, undefined, call, 'SCHEMA_MISSING'))
-        } catch (error) {
-          throw isConnectionLoss(error) ? holdfastError('CONNECTION_LOST', { cause: error }) : error
-        }
-      },
-      { policy, signal: undefined, onRetry: undefined },
-    )
+    const ask = async (): Promise<string> =>
+      String(await callFunction(this.#driver, undefined, call, 'SCHEMA_MISSING'))
+    return await askAgain(ask, { forMs: this.#forMs })
   }
 
   async #inside(call: FunctionCall, transaction: Transaction<Tx>): Promise<string> {

@@ -87,8 +87,7 @@ function resultOf(schema: string, { migrations, repeatables, leftover }: Pending
 
 /** The number that installers of a schema of this name lock. */
 export function installersLock(schema: string): bigint {
-  const { lock } = lockKey('holdfast.schema', schema)
-  return (lock as { readonly id: bigint }).id
+  return lockKey('holdfast.schema', schema).lock.id
 }
 
 /** @throws SCHEMA_OCCUPIED */

@@ -1,4 +1,5 @@
-import type { Driver, Row, Statement } from '../core/driver.ts'
+import { statementFailure } from '../core/commit-failure.ts'
+import { type Driver, primariesOf, type Row, type Statement } from '../core/driver.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
@@ -28,8 +29,22 @@ export async function callFunction<Tx>(
     assertNotNested(driver)
     return answerOf(await driver.alone.query(call.plain))
   } catch (error) {
-    throw schemaMissing(error) ?? error
+    const named = tx === undefined ? statementFailure(error, 'COMMIT_UNKNOWN') : error
+    throw schemaMissing(named) ?? named
   }
+}
+
+/** Calls one of our functions that is about a whole server on every primary in turn, and adds up. */
+export async function sumOverPrimaries<Tx>(
+  driver: Driver<Tx>,
+  call: FunctionCall,
+): Promise<number> {
+  assertNotNested(driver)
+  let sum = 0
+  for (const primary of primariesOf(driver)) {
+    sum += Number(await callFunction(primary, undefined, call, 'SCHEMA_MISSING'))
+  }
+  return sum
 }
 
 /**

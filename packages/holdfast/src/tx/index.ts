@@ -1,6 +1,7 @@
 import type { Driver } from '../core/driver.ts'
 import { type Attempt, type RunOptions, runTransaction } from './run.ts'
 
+export type { ResolveOptions } from './ask-again.ts'
 export type { RetryInfo, RetryPolicy } from './retry.ts'
 export type { Attempt, RunOptions } from './run.ts'
 

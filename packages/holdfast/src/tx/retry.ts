@@ -1,4 +1,5 @@
 import { fullJitterMs, pause } from '../core/backoff.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
@@ -7,7 +8,10 @@ import { sqlStateOf } from '../core/sql-state.ts'
 export interface RetryPolicy {
   /** Runs in all, the first included. @defaultValue 5 */
   readonly attempts?: number
-  /** No new attempt starts later than this after the first. @defaultValue 10_000 */
+  /**
+   * No new attempt starts later than this after the first. While no connection can be had it is the only
+   * limit: `attempts` counts runs of the body. @defaultValue 10_000
+   */
   readonly budgetMs?: number
   /** The first pause is between 0 and this; it doubles from there. @defaultValue 20 */
   readonly baseMs?: number
@@ -15,7 +19,7 @@ export interface RetryPolicy {
   readonly capMs?: number
   /**
    * SQLSTATEs and Holdfast codes that are run again. Only add what leaves nothing behind: never
-   * COMMIT_UNKNOWN, never 57014. @defaultValue ['40001', '40P01']
+   * COMMIT_UNKNOWN, never 57014. @defaultValue ['40001', '40P01', 'CONNECTION_LOST']
    */
   readonly on?: readonly string[]
 }
@@ -39,35 +43,56 @@ export const retryDefaults: Required<RetryPolicy> = {
   budgetMs: 10_000,
   baseMs: 20,
   capMs: 1_000,
-  on: [serializationFailure, deadlock],
+  on: [serializationFailure, deadlock, 'CONNECTION_LOST'],
 }
 
 export interface Retrying {
   readonly policy: Required<RetryPolicy>
+  /**
+   * Codes that are waited out for so long from the first of them, however many attempts that takes: nothing
+   * has happened yet, or asking again is an answer to the first time.
+   */
+  readonly patient: { readonly codes: readonly ErrorCode[]; readonly forMs: number }
   readonly signal: AbortSignal | undefined
   readonly onRetry: ((info: RetryInfo) => void) | undefined
 }
 
 /**
  * Runs `attempt` until it succeeds, fails for good, or the policy is spent. The only retry loop in
- * the library: an operation is repeated as a whole or not at all.
+ * the library: an operation is repeated as a whole or not at all. An outcome that was unknown once stays
+ * so until there is an answer: a later failure says nothing about the first attempt.
  */
 export async function retrying<T>(
   attempt: (number: number) => Promise<T>,
-  { policy, signal, onRetry }: Retrying,
+  { policy, patient, signal, onRetry }: Retrying,
 ): Promise<T> {
   const began = performance.now()
+  let doubt: unknown
+  let troubled: number | undefined
+  let [runs, waits] = [0, 0]
   for (let number = 1; ; number += 1) {
     try {
       return await attempt(number)
     } catch (error) {
+      if (isHoldfastError(error) && error.name === 'UnknownOutcomeError') doubt ??= error
       const reason = reasonOf(error)
-      const elapsedMs = performance.now() - began
-      const pauseMs = fullJitterMs(number, policy.baseMs, policy.capMs)
-      const spent = number >= policy.attempts || elapsedMs + pauseMs > policy.budgetMs
-      if (reason === undefined || !policy.on.includes(reason)) throw named(error, reason, number)
-      if (spent) throw named(error, reason, number)
-      const info: RetryInfo = { attempt: number, error, reason, pauseMs }
+      const waitsOut = patient.codes.includes(reason as ErrorCode)
+      if (waitsOut) waits += 1
+      else runs += 1
+      const pauseMs = fullJitterMs(Math.max(1, runs, waits), policy.baseMs, policy.capMs)
+      const again =
+        waitsOut ||
+        (runs < policy.attempts &&
+          policy.on.includes(reason ?? '') &&
+          !isHoldfastError(error, 'COMMIT_UNKNOWN'))
+      const now = performance.now()
+      const spent = waitsOut
+        ? now - (troubled ??= now) + pauseMs > patient.forMs
+        : now - began + pauseMs > policy.budgetMs
+      if (!again || spent) {
+        throw doubt ?? named(error, reason, number)
+      }
+      const info: RetryInfo = { attempt: number, error, reason: reason ?? '', pauseMs }
       publish(channels.txRetry, info)
       onRetry?.(info)
       await pause(pauseMs, signal)
@@ -75,9 +100,7 @@ export async function retrying<T>(
   }
 }
 
-/** Never retryable, whatever the policy says: nobody knows whether the first run happened. */
 function reasonOf(error: unknown): string | undefined {
-  if (isHoldfastError(error, 'COMMIT_UNKNOWN')) return undefined
   return isHoldfastError(error) ? error.code : sqlStateOf(error)
 }
 

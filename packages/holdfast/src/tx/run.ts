@@ -1,9 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Scope } from '../core/bucket.ts'
 import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { isTraced, traced } from '../core/tracing.ts'
 import { within } from '../core/within.ts'
-import { cancelTransaction, whichTransaction } from '../engines/postgres/transaction.ts'
+import {
+  cancelTransaction,
+  waitForStandby,
+  whichTransaction,
+} from '../engines/postgres/transaction.ts'
 import { type RetryInfo, type RetryPolicy, retryDefaults, retrying } from './retry.ts'
+import { TxEvents } from './tx-events.ts'
 
 /** How a transaction that Holdfast opens is run. */
 export interface RunOptions {
@@ -13,12 +20,23 @@ export interface RunOptions {
   readonly deadlineMs?: number
   /** Cancels the running statement on the server and rolls back. */
   readonly signal?: AbortSignal
-  /** `false` runs once. @defaultValue five attempts on 40001 and 40P01 with full jitter */
+  /** `false` runs once. @defaultValue five attempts, within 10 s, after a conflict or a lost connection */
   readonly retry?: RetryPolicy | false
+  /**
+   * What the body has read survives a failover once this resolves, also if it wrote nothing: COMMIT waits
+   * for the synchronous standby. For looking whether something that ended as COMMIT_UNKNOWN is there.
+   * @defaultValue false
+   */
+  readonly durable?: boolean
   /** Called before each pause; throwing from it ends the retries. */
   readonly onRetry?: (info: RetryInfo) => void
   /** Routing keys for a sharded driver; guard() fills them in from its lock keys. */
   readonly scopes?: readonly string[]
+}
+
+/** The same from inside, where a scope may be known by its bucket. */
+export interface RoutedOptions extends Omit<RunOptions, 'scopes'> {
+  readonly scopes?: readonly Scope[]
 }
 
 /** What a body is told about its run. */
@@ -56,34 +74,73 @@ export function assertNotNested(driver: object): void {
 
 /**
  * Opens a transaction, runs the body, commits; runs the *whole* of it again when PostgreSQL says
- * it conflicted. Rooms use this; callers use it through `tx.run` and `guard`.
+ * it conflicted. Rooms use this; callers use it through `tx.run` and `guard`. `room` is who asks.
  */
 export async function runTransaction<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
-  options: RunOptions = {},
+  options: RoutedOptions = {},
   opening?: Statement,
+  room = 'tx',
 ): Promise<T> {
   assertNotNested(driver)
+  // The span of a guard is that of its transaction.
+  if (!isTraced() || room === 'guard')
+    return await runAttempts(driver, body, options, opening, room)
+  return await traced(
+    'transaction',
+    () => ({ target: room, attributes: { 'holdfast.room': room } }),
+    () => runAttempts(driver, body, options, opening, room),
+  )
+}
+
+async function runAttempts<Tx, T>(
+  driver: Driver<Tx>,
+  body: TransactionBody<Tx, T>,
+  options: RoutedOptions,
+  opening: Statement | undefined,
+  room: string,
+): Promise<T> {
   const limits = new Limits(options)
   const here: OpenTransaction = { driver, outer: current.getStore(), open: true }
-  const inside: TransactionBody<Tx, T> = (transaction, attempt, opened) =>
-    current.run(here, body, transaction, attempt, opened)
-  const once = (number: number): Promise<T> =>
-    limits.signal === undefined
+  const events = TxEvents.start(room)
+  const inside: TransactionBody<Tx, T> = (transaction, attempt, opened) => {
+    events?.opened()
+    const running = current.run(here, body, transaction, attempt, opened)
+    return options.durable === true ? followed(running, transaction) : running
+  }
+  const once = (number: number): Promise<T> => {
+    events?.begins(number)
+    return limits.signal === undefined
       ? attemptPlain(driver, inside, options, number, opening)
       : attemptCancellable(driver, inside, options, number, limits, limits.signal)
+  }
   try {
     const { signal } = limits
-    return await retrying(once, {
-      policy: retryPolicy(options.retry),
+    const policy = retryPolicy(options.retry)
+    const forMs = options.retry === false ? 0 : policy.budgetMs
+    const result = await retrying(once, {
+      policy,
+      patient: { codes: ['CONNECTION_UNAVAILABLE'], forMs },
       signal,
       onRetry: options.onRetry,
     })
+    events?.committed()
+    return result
+  } catch (error) {
+    events?.failed(error)
+    throw error
   } finally {
     here.open = false
     limits.end()
   }
+}
+
+/** Makes COMMIT wait for the standby also if the body has written nothing. */
+async function followed<Tx, T>(running: Promise<T>, transaction: Transaction<Tx>): Promise<T> {
+  const result = await running
+  await transaction.query(waitForStandby)
+  return result
 }
 
 function retryPolicy(retry: RunOptions['retry']): Required<RetryPolicy> {
@@ -91,13 +148,13 @@ function retryPolicy(retry: RunOptions['retry']): Required<RetryPolicy> {
   return retry === false ? { ...retryDefaults, attempts: 1 } : { ...retryDefaults, ...retry }
 }
 
-const noScopes: readonly string[] = []
+const noScopes: readonly Scope[] = []
 
 /** Nothing can end it early, so it may wait in the very statement it begins with. */
 function attemptPlain<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
-  { scopes = noScopes, isolation }: RunOptions,
+  { scopes = noScopes, isolation }: RoutedOptions,
   number: number,
   opening: Statement | undefined,
 ): Promise<T> {
@@ -113,7 +170,7 @@ function attemptPlain<Tx, T>(
 async function attemptCancellable<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
-  { scopes = noScopes, isolation }: RunOptions,
+  { scopes = noScopes, isolation }: RoutedOptions,
   number: number,
   limits: Limits,
   signal: AbortSignal,
@@ -183,7 +240,7 @@ async function cancellable<Tx, T>(
   const onAbort = (): void => {
     const cancel = cancelTransaction(Number(which?.['pid']), String(which?.['began']))
     // Best effort: if no connection is free to cancel with, the body ends by itself or by limit.
-    cancelling = driver.alone.query(cancel)
+    cancelling = (transaction.beside ?? driver.alone).query(cancel)
     cancelling.catch(() => undefined)
   }
   signal.throwIfAborted()
@@ -204,7 +261,7 @@ class Limits {
   readonly #deadline: number | undefined
   readonly #timer: NodeJS.Timeout | undefined
 
-  constructor(options: RunOptions) {
+  constructor(options: Pick<RunOptions, 'deadlineMs' | 'signal'>) {
     const { deadlineMs, signal } = options
     if (deadlineMs === undefined) {
       this.signal = signal

@@ -151,6 +151,20 @@ describe('only postgres.js', () => {
     })
   })
 
+  test('an answer that does not come is an unknown outcome, after a limit', async () => {
+    const sql = postgres(at.url, { max: 1 })
+    const rival = await at.rival()
+    await rival.query('SELECT pg_advisory_xact_lock(818)')
+    const { alone } = fromPostgresJs(sql, { answerWithin: '100 ms' })
+    const text = 'SELECT pg_advisory_xact_lock(818) IS NOT NULL AS taken'
+    await expect(alone.query({ text, values: [] })).rejects.toMatchObject({
+      code: 'COMMIT_UNKNOWN',
+      details: { reason: 'unanswered' },
+    })
+    await rival.query('COMMIT')
+    await sql.end()
+  })
+
   test('an error behind a savepoint made by hand is the business of the body', async () => {
     const id = await at.account(0)
     const transaction = at.harness.driver.transaction(

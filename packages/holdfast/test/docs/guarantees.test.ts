@@ -55,11 +55,12 @@ describe('a failover', () => {
     const holding = deferred()
     const lost = on(primary.url(), async (hf, pool) => {
       await pool.query('CREATE TABLE written (id int)')
-      await hf.guard(key, async (tx) => {
+      const body = async (tx: pg.PoolClient): Promise<void> => {
         await tx.query('INSERT INTO written VALUES (1)')
         holding.resolve()
         await tx.query('SELECT pg_sleep(60)')
-      })
+      }
+      await hf.guard(key, body, { retry: false })
     }).then(String, (error: unknown) => error)
     await holding.promise
     await primary.stop('immediate')

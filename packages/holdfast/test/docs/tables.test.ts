@@ -2,6 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import { channels } from '../../src/core/events.ts'
 import { errorCodes } from '../../src/errors.ts'
+import {
+  claimSeverities,
+  driftSeverities,
+  ownCodes,
+  schemaSeverities,
+} from '../../src/health/finding.ts'
 import { forms } from '../server-behaviour/support/snapshot-forms.ts'
 import { type Block, type Page, readPages } from './checks/pages.ts'
 import { codeIn, tableOf } from './checks/tables.ts'
@@ -17,6 +23,33 @@ test('events.md lists every channel and no other', () => {
       .map(({ name }) => String(name))
       .toSorted(),
   )
+})
+
+test('doctor.md lists every code with its group and severity, and no other', () => {
+  const own = Object.entries(ownCodes).map(([code, [group, severity]]) => [group, code, severity])
+  const ofSchema = Object.entries(schemaSeverities).map(([code, severity]) => [
+    code.startsWith('role-') ? 'role' : 'schema',
+    code,
+    severity,
+  ])
+  const drift = Object.entries(driftSeverities).map(([kind, severity]) => [
+    'schema',
+    `*-${kind}`,
+    severity,
+  ])
+  const claims = Object.entries(claimSeverities).map(([code, severity]) => [
+    'claims',
+    code,
+    severity,
+  ])
+  const all = [...own, ...ofSchema, ...drift, ...claims, ['any', 'not-checked', 'note']]
+  const listed = tableOf(page('docs/doctor.md'), 'group').map(
+    ([group, code = '', severity, what, fix]) => {
+      expect([what, fix]).not.toContain('')
+      return [group, codeIn(code), severity]
+    },
+  )
+  expect(listed.map(String).toSorted()).toEqual(all.map(String).toSorted())
 })
 
 test('isolation.md says of snapshots what the server-behaviour suite pins', () => {

@@ -10,7 +10,9 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly default: string }>>
 }
 
-const packages = ['../../', '../../../race/'].map((path) => new URL(path, import.meta.url))
+const packages = ['../../', '../../../race/', '../../../console/'].map(
+  (path) => new URL(path, import.meta.url),
+)
 
 const sources = new Map(packages.flatMap(sourcesOf))
 

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 
 type Move = 'credit' | 'debit' | 'hold'
 
-interface MoveLine {
+/** One account's part of a move. */
+export interface MoveLine {
   readonly kind: Move
   readonly key: string
   readonly amount: number
@@ -109,17 +110,26 @@ function readable(command: Command): Command {
 
 /** Never below zero. */
 export const walledKey = 'walled'
-export const keys: readonly string[] = ['a', 'b', 'c', walledKey]
+/** What is used is a hold that leaves the window by itself. */
+export const rollingKey = 'rolling'
+/** A bucket of so many that fills up by itself, one an hour. */
+export const ratedKey = 'rated'
+export const burst = 6
+export const keys: readonly string[] = ['a', 'b', 'c', walledKey, rollingKey, ratedKey]
 
 const id = fc.nat({ max: 11 })
-const key = fc.constantFrom(...keys)
+/** Mostly the plain ones: what is worth something happens between commands for the same account. */
+const key = fc.constantFrom('a', 'a', 'b', 'b', 'c', ...keys)
 const amount = fc.integer({ min: 1, max: 9 })
 const allowance = fc.constantFrom(0, 0, 5)
-const line: fc.Arbitrary<MoveLine> = fc.record({
-  kind: fc.constantFrom<Move>('credit', 'credit', 'debit', 'hold'),
-  key,
-  amount,
-})
+const line: fc.Arbitrary<MoveLine> = fc
+  .record({
+    kind: fc.constantFrom<Move>('credit', 'credit', 'debit', 'hold'),
+    key,
+    amount,
+  })
+  // Nobody but time credits a rate.
+  .map((one) => (one.key === ratedKey && one.kind === 'credit' ? { ...one, kind: 'debit' } : one))
 
 /** Few ids, keys and amounts, so that repetitions, conflicts and shortages are common. */
 export const anyCommand: fc.Arbitrary<Command> = fc

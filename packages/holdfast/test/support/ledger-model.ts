@@ -4,10 +4,13 @@ import {
   type Account,
   type Answer,
   type AnswerLine,
+  burst,
   type Command,
   type HoldState,
   linesOf,
+  type MoveLine,
   type Movement,
+  ratedKey,
   type Refusal,
 } from './ledger-command.ts'
 
@@ -42,6 +45,8 @@ interface Step {
   readonly debit: number
   readonly hold: number
   readonly allowance?: number | undefined
+  /** Shown as the allowance if it is refused. */
+  readonly shown?: number | undefined
   readonly refusal?: Refusal | undefined
   readonly field?: string | undefined
   readonly state?: HoldState | undefined
@@ -60,6 +65,8 @@ export class LedgerModel {
   readonly #applied = new Map<number, Applied>()
   readonly #holds = new Map<number, HoldPart[]>()
   #call = 0
+  /** Hours since the rate was filled; undefined until it is used for the first time. */
+  #hours: number | undefined
 
   constructor(walled: (key: string) => boolean = () => false) {
     this.#walled = walled
@@ -84,8 +91,12 @@ export class LedgerModel {
     return commands.map((command) => this.#apply(command, before.applied, before.holds))
   }
 
-  /** What is due expires, in the order of time and, of those made at once, of the holds' ids. */
-  expire(idOf: (operation: number) => string): void {
+  /**
+   * Two hours pass. What is due expires, in the order of time and, of those made at once, of the
+   * holds' ids.
+   */
+  passAWhile(idOf: (operation: number) => string): void {
+    if (this.#hours !== undefined) this.#hours += 2
     const inOrder = [...this.#holds].toSorted(
       ([a, [one]], [b, [other]]) =>
         (one?.call ?? 0) - (other?.call ?? 0) || (idOf(a) < idOf(b) ? -1 : 1),
@@ -120,10 +131,10 @@ export class LedgerModel {
         step.done?.()
       }
     }
-    const lines = steps.map(({ key, refusal, allowance, replayed }) => {
+    const lines = steps.map(({ key, refusal, allowance, shown = allowance, replayed }) => {
       if (replayed !== undefined) return { ...replayed, refusal }
       const account = key === undefined ? zero : this.account(key)
-      const given = refused === undefined ? undefined : allowance
+      const given = refused === undefined ? undefined : shown
       return { ...account, allowance: given ?? account.allowance, refusal }
     })
     if (refused === undefined && 'id' in command) this.#remember(command, lines)
@@ -214,17 +225,9 @@ export class LedgerModel {
   ): Step[] {
     if (command.act === 'move') {
       const { allowance } = command
-      return command.lines.map(({ kind, key, amount }) => ({
-        ...nothing,
-        kind,
-        key,
-        allowance,
-        [kind]: amount,
-        refusal:
-          kind !== 'credit' && this.#available(key, allowance) < amount
-            ? 'insufficient'
-            : undefined,
-      }))
+      return command.lines.map((line) =>
+        line.key === ratedKey ? this.#takeFromRate(line) : this.#move(line, allowance),
+      )
     }
     if (command.act === 'refund') return [this.#refund(command, known.get(command.of), holds)]
     const unknown = { ...nothing, kind: 'release' as const, key: undefined }
@@ -233,6 +236,34 @@ export class LedgerModel {
     return (this.#holds.get(command.hold) ?? []).map((part) =>
       command.act === 'settle' ? this.#settle(command, part) : this.#end(command.act, part),
     )
+  }
+
+  #move({ kind, key, amount }: MoveLine, allowance: number): Step {
+    const isShort = kind !== 'credit' && this.#available(key, allowance) < amount
+    const refusal = isShort ? 'insufficient' : undefined
+    return { ...nothing, kind, key, allowance, [kind]: amount, refusal }
+  }
+
+  /** First it is filled by what the hours brought; what was given back on top of full is spilt. */
+  #takeFromRate({ kind, key, amount }: MoveLine): Step {
+    const spare = burst - this.#available(key, 0)
+    const hours = this.#hours ?? spare
+    const isFull = hours >= spare
+    const credit = isFull ? Math.max(spare, 0) : hours
+    const spill = isFull ? Math.max(-spare, 0) : 0
+    const isShort = this.#available(key, 0) + credit - spill < amount
+    const debit = spill + (kind === 'debit' ? amount : 0)
+    return {
+      kind,
+      key,
+      credit,
+      debit,
+      hold: kind === 'hold' ? amount : 0,
+      allowance: 0,
+      shown: credit - spill,
+      refusal: isShort ? 'insufficient' : undefined,
+      done: () => void (this.#hours = isFull ? 0 : hours - credit),
+    }
   }
 
   #refund(
@@ -256,7 +287,8 @@ export class LedgerModel {
         ? 'over-refund'
         : undefined
     const done = (): void => void applied.returned.set(key, returned + amount)
-    return { ...nothing, kind: 'refund', key, credit: amount, allowance, refusal, done }
+    const allowed = key === ratedKey ? 0 : allowance
+    return { ...nothing, kind: 'refund', key, credit: amount, allowance: allowed, refusal, done }
   }
 
   #end(act: 'release' | 'extend', part: HoldPart): Step {

@@ -18,7 +18,10 @@ import {
   type Answer,
   type AnswerLine,
   type Command,
+  burst,
   type Movement,
+  ratedKey,
+  rollingKey,
   walledKey,
 } from './ledger-command.ts'
 import { fresh } from './ledger-fixture.ts'
@@ -26,6 +29,11 @@ import { fresh } from './ledger-fixture.ts'
 const book = 'model'
 const aWhileMs = 3_600_000
 const longMs = 1_000 * aWhileMs
+const hourUs = 3_600_000_000
+const flagsOf: Readonly<Record<string, number>> = {
+  [walledKey]: flags.walled,
+  [rollingKey]: flags.rolling,
+}
 
 /** Plays commands against a real ledger, in a scope of its own, and tells the answers alike. */
 export class LedgerPlayer {
@@ -88,16 +96,22 @@ export class LedgerPlayer {
     return holdIdOf(bucket, base, operationUuid(nameOf(operation)))
   }
 
-  /** A while passes for the holds of this scope: those that were not extended are due. */
+  /** Two hours pass for this scope: holds that were not extended are due, and rates fill up. */
   async passAWhile(queryable: pg.Pool | pg.PoolClient): Promise<void> {
     await queryable.query(
-      `WITH mine AS (SELECT bucket, id FROM holdfast.account WHERE scope = $1), held AS (
-         UPDATE holdfast.hold h SET expires_at = h.expires_at - interval '2 hours' FROM mine
+      `WITH mine AS (SELECT bucket, id FROM ${this.#schema}.account WHERE scope = $1), held AS (
+         UPDATE ${this.#schema}.hold h SET expires_at = h.expires_at - interval '2 hours' FROM mine
          WHERE h.bucket = mine.bucket AND h.account = mine.id AND h.state = 0)
-       UPDATE holdfast.balance b SET due_at = b.due_at - interval '2 hours' FROM mine
+       UPDATE ${this.#schema}.balance b SET due_at = b.due_at - interval '2 hours',
+         refilled_at = b.refilled_at - interval '2 hours' FROM mine
        WHERE b.bucket = mine.bucket AND b.account = mine.id`,
       [this.scope],
     )
+  }
+
+  /** Books what is due, as the sweeper does. */
+  async sweep(queryable: pg.Pool | pg.PoolClient): Promise<void> {
+    await queryable.query(`SELECT ${this.#schema}.sweep(1000)`)
   }
 
   /** The movements of each account in their order, as the model tells them. */
@@ -135,9 +149,10 @@ export class LedgerPlayer {
             book,
             key,
             amount: String(amount),
-            allowance: String(allowance),
-            flags: key === walledKey ? flags.walled : 0,
+            allowance: String(key === ratedKey ? burst : allowance),
+            flags: flagsOf[key] ?? 0,
             ...(kind === 'hold' ? { ttlMs: due ? aWhileMs : longMs } : {}),
+            ...(key === ratedKey ? { everyUs: String(hourUs) } : {}),
           },
         })),
         { operationId: nameOf(id), scope: this.scope, ...(note === 0 ? {} : { note: { note } }) },

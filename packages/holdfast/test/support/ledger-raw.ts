@@ -112,10 +112,11 @@ export function columnsOf(lines: readonly RawLine[]): Columns {
 export async function callApply(
   client: pg.ClientBase | pg.Pool,
   given: Columns,
+  schema = 'holdfast',
 ): Promise<number[]> {
   const list = columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')
   const { rows } = await (client as pg.Pool).query<{ answer: string | null }>(
-    `SELECT holdfast.apply(${list}) AS answer`,
+    `SELECT ${schema}.apply(${list}) AS answer`,
     columns.map(([column]) => given[column]),
   )
   return (rows[0]?.answer ?? '').split('\n').map((line) => Number(line.split(',')[1]))
@@ -125,11 +126,12 @@ export async function callApply(
 export async function callApplyPlain(
   client: pg.ClientBase | pg.Pool,
   lines: readonly RawLine[],
+  schema = 'holdfast',
 ): Promise<number> {
   const left = ['op', 'book', 'key', 'scope', 'homeBucket', 'everyUs', 'terms']
   const taken = columns.filter(([column]) => !left.includes(column))
   const { rows } = await (client as pg.Pool).query<{ answer: string }>(
-    `SELECT holdfast.apply_plain(${taken.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')}) AS answer`,
+    `SELECT ${schema}.apply_plain(${taken.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')}) AS answer`,
     taken.map(([column]) => lines.map((line) => line[column])),
   )
   return (rows[0]?.answer ?? '').split('\n').filter((line) => line !== '').length

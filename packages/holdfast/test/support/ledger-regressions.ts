@@ -27,12 +27,12 @@ const settle = (hold: number, amount?: number, overrun: Overrun = 'book'): Comma
   overrun,
   late: 'book',
 })
-const refund = (id: number, of: number): Command => ({
+const refund = (id: number, of: number, key = 'a', amount = 1): Command => ({
   act: 'refund',
   id,
   of,
-  key: 'a',
-  amount: 1,
+  key,
+  amount,
   allowance: 5,
 })
 
@@ -50,6 +50,16 @@ export const histories: readonly Command[][] = [
   [move(0, 'debit a 2'), refund(1, 0), refund(2, 0), refund(3, 0)],
   // A wall whose allowance is lowered.
   [move(0, 'debit walled 2'), strict(move(1, 'credit walled 1'))],
+  // A rate that was never used, beside a limit that is too short.
+  [strict(move(0, 'debit rated 1', 'hold a 1')), move(1, 'debit rated 1')],
+  // What is given back to a rate that has filled up since is spilt.
+  [
+    move(0, 'debit rated 5'),
+    ...[1, 2, 3, 4].map((id) => brief(move(id, 'credit a 1'))),
+    refund(5, 0, 'rated', 5),
+    move(6, 'hold rated 6'),
+    move(7, 'debit rated 1'),
+  ],
 ]
 
 /** Many at once, in rounds; what is brief expires after every second one. */

@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import pg from 'pg'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { channels } from '../../src/core/events.ts'
 import { fromPg } from '../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from '../../src/index.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
@@ -64,4 +65,11 @@ export function eventsOn<T>(name: string): T[] {
     channel(name).unsubscribe(listen)
   })
   return events
+}
+
+/** Channels that somebody listens to. Not that of errors: a whole run of all tests listens to it. */
+export function heardChannels(): string[] {
+  return Object.values(channels)
+    .filter((each) => each.hasSubscribers && each !== channels.error)
+    .map(({ name }) => String(name))
 }

@@ -1,4 +1,12 @@
-import { type Answer, type Command, linesOf, type Movement } from './ledger-command.ts'
+import {
+  type Account,
+  type Answer,
+  burst,
+  type Command,
+  linesOf,
+  type Movement,
+  ratedKey,
+} from './ledger-command.ts'
 
 /** A command and what it was told. */
 export interface Played {
@@ -69,16 +77,18 @@ export function wasShort(
   return linesOf(command).every(({ key, kind, amount }, at) => {
     const line = answer.lines[at]
     if (line === undefined) return false
-    const states = [
-      { credited: 0, debited: 0, held: 0 },
+    const states: Omit<Account, 'allowance'>[] = [
+      { credited: 0, debited: 0, held: 0, sequence: 0 },
       ...(movements.get(key) ?? []).map(({ after }) => after),
     ].slice(0, line.sequence + 1)
     const last = states[line.sequence]
     const isReal =
       last?.credited === line.credited && last.debited === line.debited && last.held === line.held
-    const wasEverShort = states.some(
-      ({ credited, debited, held }) => credited - debited - held + command.allowance < amount,
-    )
+    const wasEverShort = states.some(({ credited, debited, held, sequence }) => {
+      // A rate is full until it is used, and nobody waits for it to fill up.
+      const rest = key === ratedKey ? (sequence === 0 ? burst : 0) : command.allowance
+      return credited - debited - held + rest < amount
+    })
     return isReal && (line.refusal === undefined || (kind !== 'credit' && wasEverShort))
   })
 }

@@ -1,13 +1,17 @@
 import type { Statement } from '../../core/driver.ts'
 import {
   afterNow,
+  atMost,
   type ClaimLayout,
   columnOf,
   equals,
   inStatus,
+  isServed,
   type Literal,
+  literalText,
   type Waiting,
 } from './claims.ts'
+import { textOf } from './claims-texts.ts'
 import { quoteIdentifier, tableText } from './identifier.ts'
 import { sameKey, typedRecord } from './rows.ts'
 
@@ -120,9 +124,19 @@ function given(layout: Waiting, count: number): string {
   FROM (
     SELECT "#element"."#at", "#element"."#value", ${typedRecord(tableText(layout.table), '"#element"."#value"')} AS "#typed"
     FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
-    LIMIT ${count}
-  ) AS "#g"
+    LIMIT ${atMost(count)}
+  ) AS "#g"${allHere(layout)}
 )`
+}
+
+/** Raises if the server has not got the buckets of all that was given. */
+function allHere({ shard }: Waiting): string {
+  if (shard === undefined) return ''
+  const bucket = literalText(shard.bucket)
+  return `
+  WHERE ${quoteIdentifier(shard.schema)}.here(ARRAY(
+    SELECT DISTINCT ("#each"."#item" ->> ${bucket})::int4
+    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) AS "#each"("#item")))`
 }
 
 /**
@@ -136,6 +150,19 @@ export function finishRows(
   items: readonly FinishItem[],
   leaseMs: number,
 ): Statement {
+  const count = items.length
+  return {
+    ...textOf(layout, `${verb} ${atMost(count)}`, () => finishText(layout, verb, count)),
+    // Only a heartbeat writes a lease; no other statement has a second parameter.
+    values:
+      verb === 'heartbeat'
+        ? [itemsJson(layout, items), String(leaseMs)]
+        : [itemsJson(layout, items)],
+    columns: ['answer'],
+  }
+}
+
+function finishText(layout: FinishLayout, verb: FinishVerb, count: number): string {
   const table = tableText(layout.table)
   const order = layout.key.toSorted().map(columnOf).join(', ')
   const fits = `${columnOf(layout.token)}::text = "#given"."#token"`
@@ -151,8 +178,7 @@ export function finishRows(
       ? `DELETE FROM ${table} AS "#row" USING "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
       : `UPDATE ${table} AS "#row" SET ${changes(layout, verb, '$2::text::int8').join(', ')}
   FROM "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
-  return {
-    text: `WITH ${given(layout, items.length)}, "#held" AS MATERIALIZED (
+  return `WITH ${given(layout, count)}, "#held" AS MATERIALIZED (
   SELECT "#given"."#at", "#given"."#delay", "#given"."#error", ${keys}
   FROM "#given" JOIN ${table} AS "#row" ON ${onKey}
   WHERE CASE WHEN ${fits} AND ${equals(columnOf(layout.status), layout.claimed)} THEN true ELSE false END
@@ -162,14 +188,7 @@ export function finishRows(
   ${change}
 )
 SELECT pg_catalog.string_agg(coalesce("#changed"."#state", ${otherwise(layout, verb, `${onKey} AND ${fits}`)}), '' ORDER BY "#given"."#at") AS answer
-FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" = "#given"."#at"`,
-    // Only a heartbeat writes a lease; no other statement has a second parameter.
-    values:
-      verb === 'heartbeat'
-        ? [itemsJson(layout, items), String(leaseMs)]
-        : [itemsJson(layout, items)],
-    columns: ['answer'],
-  }
+FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" = "#given"."#at"`
 }
 
 /** What a claim without a changed row is: lost, but for what the statement's snapshot still shows. */
@@ -183,15 +202,19 @@ function otherwise(layout: FinishLayout, verb: FinishVerb, mine: string): string
   return `'${finishAnswers.lost}'`
 }
 
+/** Put together by hand: there may be hundreds, several times a second. */
 function itemsJson({ key }: Waiting, items: readonly FinishItem[]): string {
-  return JSON.stringify(
-    items.map((item) => ({
-      ...Object.fromEntries(key.map((column, at) => [column, item.key[at]])),
-      '#token': item.token,
-      ...(item.delayMs === undefined ? {} : { '#delay': Math.round(item.delayMs) }),
-      ...(item.error === undefined ? {} : { '#error': item.error }),
-    })),
-  )
+  const names = key.map((column) => `${JSON.stringify(column)}:`)
+  const texts = items.map((item) => {
+    let text = `{"#token":${JSON.stringify(item.token)}`
+    for (let at = 0; at < names.length; at += 1) {
+      text += `,${names[at]}${JSON.stringify(item.key[at])}`
+    }
+    if (item.delayMs !== undefined) text += `,"#delay":${Math.round(item.delayMs)}`
+    if (item.error !== undefined) text += `,"#error":${JSON.stringify(item.error)}`
+    return `${text}}`
+  })
+  return `[${texts.join()}]`
 }
 
 /** Rows that this transaction has taken are done. They are locked, so nothing has to be fenced. */
@@ -239,7 +262,7 @@ export function recoverRows(layout: FinishLayout, limit: number): Statement {
   return {
     text: `WITH "#stale" AS MATERIALIZED (
   SELECT ${keys} FROM ${table} AS "#row"
-  WHERE ${inStatus(layout, layout.claimed)} AND ${lease} < pg_catalog.statement_timestamp()
+  WHERE ${inStatus(layout, layout.claimed)} AND ${lease} < pg_catalog.statement_timestamp()${isServed(layout)}
   ORDER BY ${lease}
   LIMIT $1::text::int8
   FOR NO KEY UPDATE OF "#row" SKIP LOCKED

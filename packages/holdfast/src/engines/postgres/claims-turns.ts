@@ -17,7 +17,7 @@ export interface TurnRequest {
  * by reading all rows of one. No locks: for fair turns without a limit.
  */
 export function nextTurns(waiting: Waiting, request: TurnRequest): Statement {
-  return turns(waiting, request, 'true')
+  return turns(waiting, request, 'true', 'NULL')
 }
 
 /**
@@ -36,6 +36,7 @@ export function lockTurns(layout: ClaimLayout, request: TurnRequest, limit: numb
     layout,
     request,
     `CASE WHEN ${inFlight} < ${limit} THEN pg_catalog.pg_try_advisory_xact_lock(${lockOf(layout, key)}) ELSE false END`,
+    lockOf(layout, key),
   )
 }
 
@@ -49,6 +50,7 @@ function turns(
   waiting: Waiting,
   { column, most, after }: TurnRequest,
   condition: string,
+  lock: string,
 ): Statement {
   const table = tableText(waiting.table)
   const turn = quoteIdentifier(column)
@@ -75,11 +77,11 @@ ${walk('"#behind"', '', ` AND ${columnOf(column)} <= ${last}`)}`
   const both = after === undefined ? `TABLE "#ahead"` : `TABLE "#ahead" UNION ALL TABLE "#behind"`
   return {
     text: `WITH RECURSIVE ${walks}
-SELECT "#turn".${turn}::text AS "#key"
+SELECT "#turn".${turn}::text AS "#key", (${lock})::text AS "#lock"
 FROM (${both}) AS "#turn"
 WHERE "#turn".${turn} IS NOT NULL AND ${condition}
 LIMIT $1::text::int8`,
     values: [String(most), ...(after === undefined ? [] : [JSON.stringify({ [column]: after })])],
-    columns: ['#key'],
+    columns: ['#key', '#lock'],
   }
 }

@@ -1,6 +1,7 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
+import { textOf } from './claims-texts.ts'
 import { type Columns, columnList, sameKey, typedRecord } from './rows.ts'
 
 /**
@@ -34,6 +35,8 @@ export interface Waiting {
   readonly columns: Columns
   /** Columns that come back as text, whatever the client makes of their types; then no others do. */
   readonly texts?: readonly string[]
+  /** Of a table on several primaries whose rows move with their bucket: where our functions are, and which column. */
+  readonly shard?: { readonly schema: string; readonly bucket: string }
 }
 
 /** What a claim writes. */
@@ -89,12 +92,18 @@ export function inStatus({ status, where }: Waiting, value: Literal): string {
   ].join(' AND ')
 }
 
+/** Not those that another primary has, or is about to have. */
+export function isServed({ shard }: Waiting): string {
+  if (shard === undefined) return ''
+  return ` AND ${quoteIdentifier(shard.schema)}.serves(${columnOf(shard.bucket)})`
+}
+
 /** The rows that may be claimed now. `statement_timestamp()`, because an index can be asked for it. */
 export function isDue(waiting: Waiting): string {
   const { runAt } = waiting
   const due =
     runAt === undefined ? '' : ` AND ${columnOf(runAt)} <= pg_catalog.statement_timestamp()`
-  return `${inStatus(waiting, waiting.pending)}${due}`
+  return `${inStatus(waiting, waiting.pending)}${due}${isServed(waiting)}`
 }
 
 /** Order of the rows as SQL text. */
@@ -129,20 +138,38 @@ function picked(waiting: Waiting, request: ClaimRequest, wanted: string): string
     return `
   SELECT "#mine".* FROM "#turn" CROSS JOIN LATERAL (${pick(more, orderOf(waiting), shareOf(waiting, turns))}
   ) AS "#mine"
-  LIMIT ${request.limit}`
+  LIMIT ${atMost(request.limit)}`
   }
   const { priority } = waiting
-  if (priority === undefined) return pick('', orderOf(waiting), '$1::text::int8')
+  const most = atMost(request.limit)
+  if (priority === undefined) return first(pick('', orderOf(waiting), most))
   // Each priority by itself: its rows end at the first one in the future, however many follow. The
   // loop goes through the priorities in order, and stops as soon as there is enough.
   const level = quoteIdentifier(priority.column)
   const more = ` AND ${columnOf(priority.column)} = "#level".${level}`
   const inOrder = waiting.order.map(columnOf).join(', ')
+  return first(`
+    SELECT "#mine".* FROM "#level" CROSS JOIN LATERAL (${pick(more, inOrder, most)}
+    ) AS "#mine"
+    WHERE "#level".${level} IS NOT NULL
+    LIMIT ${most}`)
+}
+
+/**
+ * As many as asked for. Rows are locked one by one as they are pulled, so none is locked beyond that.
+ * The limit inside is one of a few that stand in the text: a plan that is made for any number of rows
+ * would otherwise be one for a tenth of the table.
+ */
+function first(some: string): string {
   return `
-  SELECT "#mine".* FROM "#level" CROSS JOIN LATERAL (${pick(more, inOrder, '$1::text::int8')}
-  ) AS "#mine"
-  WHERE "#level".${level} IS NOT NULL
+  SELECT "#some".* FROM (${some}
+  ) AS "#some"
   LIMIT $1::text::int8`
+}
+
+/** The next power of two: few texts for all sizes. */
+export function atMost(count: number): string {
+  return String(2 ** Math.ceil(Math.log2(count)))
 }
 
 /** Room that a key has left. Counted under the key's lock, in a statement that began after it. */
@@ -170,7 +197,7 @@ function before(waiting: Waiting, { turns }: ClaimRequest): string {
            ("#element"."#value" ->> '#share')::int8 AS "#share"
     FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
     ORDER BY "#element"."#at"
-    LIMIT ${turns.count}
+    LIMIT ${atMost(turns.count)}
   ) AS "#given"
 ), `
   }
@@ -229,6 +256,24 @@ export function claimRows(
   request: ClaimRequest,
   lease: { readonly token: string; readonly ms: number; readonly holder: string },
 ): Statement {
+  const { holder } = layout
+  return {
+    ...textOf(layout, `claim ${variantOf(request)}`, () => claimText(layout, request)),
+    values: [
+      request.turns?.keysJson ?? String(request.limit),
+      lease.token,
+      String(lease.ms),
+      ...(holder === undefined ? [] : [lease.holder]),
+    ],
+  }
+}
+
+/** All that changes a text over the same table. */
+function variantOf({ limit, joined, turns }: ClaimRequest): string {
+  return `${atMost(limit)} ${joined} ${turns === undefined ? '' : atMost(turns.count)}`
+}
+
+function claimText(layout: ClaimLayout, request: ClaimRequest): string {
   const { attempts, holder } = layout
   const set = [
     `${quoteIdentifier(layout.status)} = ${layout.claimed}`,
@@ -245,33 +290,29 @@ export function claimRows(
     `${attempts === undefined ? 'NULL' : columnOf(attempts)}::text AS "#attempt"`,
     ...returnedColumns(layout),
   ]
-  return {
-    text: `${opening(layout, request, layout.key.map(columnOf).join(', '))}, "#claimed" AS (
+  return `${opening(layout, request, layout.key.map(columnOf).join(', '))}, "#claimed" AS (
   UPDATE ${tableText(layout.table)} AS ${row} SET ${set.join(', ')}
   FROM ${placed(layout.key)} WHERE ${sameKey(row, '"#placed"', layout.key)}
   RETURNING ${returned.join(', ')}
 )
-${answer('"#claimed"', request)}`,
-    values: [
-      request.turns?.keysJson ?? String(request.limit),
-      lease.token,
-      String(lease.ms),
-      ...(holder === undefined ? [] : [lease.holder]),
-    ],
-  }
+${answer('"#claimed"', request)}`
 }
 
 /** Locks the rows for as long as the caller's transaction lasts, and writes nothing. */
 export function takeRows(waiting: Waiting, request: ClaimRequest): Statement {
-  // As they are under the lock, and not as the statement first saw them.
-  const wanted = [keyTexts(waiting.key), ...returnedColumns(waiting)].join(', ')
   return {
-    text: `${opening(waiting, request, wanted)}, "#taken" AS MATERIALIZED (
-  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::int4 AS "#at" FROM "#picked"
-)
-${answer('"#taken"', request)}`,
+    ...textOf(waiting, `take ${variantOf(request)}`, () => takeText(waiting, request)),
     values: [request.turns?.keysJson ?? String(request.limit)],
   }
+}
+
+function takeText(waiting: Waiting, request: ClaimRequest): string {
+  // As they are under the lock, and not as the statement first saw them.
+  const wanted = [keyTexts(waiting.key), ...returnedColumns(waiting)].join(', ')
+  return `${opening(waiting, request, wanted)}, "#taken" AS MATERIALIZED (
+  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::int4 AS "#at" FROM "#picked"
+)
+${answer('"#taken"', request)}`
 }
 
 /** A moment so many milliseconds from now, by the server's clock. */

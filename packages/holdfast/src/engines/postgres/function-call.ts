@@ -1,3 +1,4 @@
+import type { Scope } from '../../core/bucket.ts'
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
@@ -16,24 +17,30 @@ export interface FunctionCall {
   readonly marked: Statement
 }
 
-/** `schema.name(…)`; every placeholder carries its cast, so that every client binds the same. */
+/**
+ * `schema.name(…)`; every placeholder carries its cast, so that every client binds the same. Without
+ * `scopes` it concerns a whole server.
+ */
 export function functionCall(
   schema: string,
   name: string,
   args: readonly Argument[],
+  scopes?: readonly Scope[],
 ): FunctionCall {
   const list = args.map(([type], at) => `$${at + 1}::text${type === 'text' ? '' : `::${type}`}`)
   const call = `${quoteIdentifier(schema)}.${name}(${list.join(', ')})::text`
   const values = args.map(([, value]) => (value === null ? null : String(value)))
   const pid = 'pg_catalog.pg_backend_pid() AS pid'
   const columns = ['answer', 'pid']
+  const touched = scopes === undefined ? {} : { scopes }
   return {
-    plain: { text: `SELECT ${call} AS answer, ${pid}`, values, columns, name },
+    plain: { text: `SELECT ${call} AS answer, ${pid}`, values, columns, name, ...touched },
     marked: {
       text: `SELECT CASE WHEN ${isMarked} THEN ${call} END AS answer, ${pid}`,
       values,
       columns,
       name: `${name}_joined`,
+      ...touched,
     },
   }
 }

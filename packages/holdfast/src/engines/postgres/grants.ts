@@ -12,5 +12,6 @@ export function listGrants(
     text: `SELECT ${quoteIdentifier(schema)}.list_grants($1::text::smallint, $2::text::uuid, $3::text::boolean, $4::text::integer) AS answer`,
     values: [String(bucket), base, String(ended), String(most)],
     name: 'ledger_grants',
+    scopes: [bucket],
   }
 }

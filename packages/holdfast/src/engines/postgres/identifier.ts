@@ -20,3 +20,9 @@ export function tableText({ schema, table }: TableName): string {
   const name = quoteIdentifier(table)
   return schema === undefined ? name : `${quoteIdentifier(schema)}.${name}`
 }
+
+/** A text as SQL; backslashes are safe whatever standard_conforming_strings says. */
+export function quoteLiteral(text: string): string {
+  const quoted = text.replaceAll("'", "''")
+  return quoted.includes('\\') ? `E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`
+}

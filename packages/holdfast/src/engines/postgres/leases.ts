@@ -26,26 +26,36 @@ export interface HeldLeaseName extends LeaseName {
 /** See `sql/app/acquire_lease.sql`. */
 export function acquireLease(schema: string, request: LeaseRequest): FunctionCall {
   const { scope, name, owner, ttlMs, delayMs, note, sessionLock } = request
-  return functionCall(schema, 'acquire_lease', [
-    ['text', scope],
-    ['text', name],
-    ['uuid', owner],
-    ['bigint', ttlMs],
-    ['bigint', delayMs],
-    ['text', note ?? null],
-    ['bigint', sessionLock === undefined ? null : String(sessionLock)],
-  ])
+  return functionCall(
+    schema,
+    'acquire_lease',
+    [
+      ['text', scope],
+      ['text', name],
+      ['uuid', owner],
+      ['bigint', ttlMs],
+      ['bigint', delayMs],
+      ['text', note ?? null],
+      ['bigint', sessionLock === undefined ? null : String(sessionLock)],
+    ],
+    [scope],
+  )
 }
 
 function ofHolder(schema: string, verb: string, held: HeldLeaseName): FunctionCall {
   const { scope, name, owner, token, sessionLock } = held
-  return functionCall(schema, verb, [
-    ['text', scope],
-    ['text', name],
-    ['uuid', owner],
-    ['bigint', String(token)],
-    ['bigint', sessionLock === undefined ? null : String(sessionLock)],
-  ])
+  return functionCall(
+    schema,
+    verb,
+    [
+      ['text', scope],
+      ['text', name],
+      ['uuid', owner],
+      ['bigint', String(token)],
+      ['bigint', sessionLock === undefined ? null : String(sessionLock)],
+    ],
+    [scope],
+  )
 }
 
 /** See `sql/app/renew_lease.sql`. */
@@ -63,19 +73,29 @@ export function guardLease(
   schema: string,
   { scope, name, token }: LeaseName & { readonly token: bigint },
 ): FunctionCall {
-  return functionCall(schema, 'guard_lease', [
-    ['text', scope],
-    ['text', name],
-    ['bigint', String(token)],
-  ])
+  return functionCall(
+    schema,
+    'guard_lease',
+    [
+      ['text', scope],
+      ['text', name],
+      ['bigint', String(token)],
+    ],
+    [scope],
+  )
 }
 
 /** See `sql/app/read_lease.sql`. */
 export function readLease(schema: string, { scope, name }: LeaseName): FunctionCall {
-  return functionCall(schema, 'read_lease', [
-    ['text', scope],
-    ['text', name],
-  ])
+  return functionCall(
+    schema,
+    'read_lease',
+    [
+      ['text', scope],
+      ['text', name],
+    ],
+    [scope],
+  )
 }
 
 /** See `sql/app/forget_leases.sql`. */

@@ -30,6 +30,7 @@ export function readBalance(
   return {
     text: call(schema, 'read_balance', [...account, 'timestamptz']),
     values: [...values(names), moment ?? null],
+    scopes: [names.bucket],
   }
 }
 
@@ -46,6 +47,7 @@ export function readHistory(
     text: `SELECT ${quoteIdentifier(schema)}.read_history($1::text::smallint, $2::text, $3::text,
   $4::text, ${window}, $6::text::bigint, $7::text::integer) AS answer`,
     values: [...values(names), below?.window ?? null, below?.sequence ?? null, String(most)],
+    scopes: [names.bucket],
   }
 }
 
@@ -53,6 +55,7 @@ export function readHolds(schema: string, names: AccountNames, most: number): St
   return {
     text: call(schema, 'read_holds', [...account, 'integer']),
     values: [...values(names), String(most)],
+    scopes: [names.bucket],
   }
 }
 
@@ -91,5 +94,6 @@ export function peekAt(schema: string, line: PeekLine): Statement {
       line.everyUs ?? null,
     ],
     name: 'ledger_peek',
+    scopes: [line.bucket],
   }
 }

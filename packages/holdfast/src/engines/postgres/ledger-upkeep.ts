@@ -32,8 +32,9 @@ const limitTypes = [
 ]
 
 /** One value per parameter of `set_limit`; answers like `apply` with one line. */
-export function setLimitOf(schema: string, values: Value[]): Statement {
-  return call(schema, 'set_limit', limitTypes, values)
+export function setLimitOf(schema: string, bucket: number, values: Value[]): Statement {
+  const { text, values: texts } = call(schema, 'set_limit', limitTypes, [bucket, ...values])
+  return { text, values: texts, scopes: [bucket] }
 }
 
 /** An audit looks and changes nothing; the server sees to it. */

@@ -1,3 +1,4 @@
+import type { Scope } from '../../core/bucket.ts'
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
@@ -14,11 +15,11 @@ function placeholders(count: number): string {
 /** The entrances to the ledger of one schema: any lines, many plain ones, one plain one. */
 export interface LedgerCalls {
   /** One array literal per parameter of `apply_plain`, which leaves out what is not plain. */
-  plain(columns: readonly (string | null)[]): Statement
+  plain(columns: readonly (string | null)[], scopes: readonly Scope[]): Statement
   /** One array literal per parameter of `apply`. */
-  many(columns: readonly (string | null)[]): Statement
+  many(columns: readonly (string | null)[], scopes: readonly Scope[]): Statement
   /** One value per parameter of `apply_one`. */
-  one(values: readonly Value[]): Statement
+  one(values: readonly Value[], scopes: readonly Scope[]): Statement
 }
 
 const columns = ['answer', 'pid']
@@ -26,12 +27,16 @@ const columns = ['answer', 'pid']
 /** With `joined`, the calls do nothing and answer null unless `joinMarker` came just before. */
 export function ledgerCalls(schema: string, joined = false): LedgerCalls {
   const name = quoteIdentifier(schema)
-  const statement = (call: string, label: string): ((values: readonly Value[]) => Statement) => {
+  const statement = (
+    call: string,
+    label: string,
+  ): ((values: readonly Value[], scopes: readonly Scope[]) => Statement) => {
     const answer = joined ? `CASE WHEN ${isMarked} THEN ${call} END` : call
     const text = `SELECT ${answer} AS answer, pg_catalog.pg_backend_pid() AS pid`
-    return (values) => ({
+    return (values, scopes) => ({
       text,
       values,
+      scopes,
       columns,
       name: `ledger_${label}${joined ? '_joined' : ''}`,
     })

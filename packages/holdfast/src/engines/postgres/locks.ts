@@ -111,6 +111,10 @@ function withName(text: string): NamedText {
   return { name: `lock_${hash('sha256', text).slice(0, 12)}`, text }
 }
 
+function scopesOf({ wanted }: LockRequest): readonly string[] {
+  return wanted.map(({ key }) => key.scope)
+}
+
 /** The statement that takes the locks of a request. */
 export function lockStatement(request: LockRequest): Statement {
   const [only] = request.wanted
@@ -122,7 +126,7 @@ export function lockStatement(request: LockRequest): Statement {
 function oneLock(request: LockRequest, id: bigint, mode: LockMode): Statement {
   const values = [String(id), `${tokenLetter(mode)}${id},`, ...limitValues(request)]
   if (request.label !== undefined) values.push(labelMark + request.label)
-  return { ...named(request, 'one', mode), values, columns }
+  return { ...named(request, 'one', mode), values, columns, scopes: scopesOf(request) }
 }
 
 function oneLockText(request: LockRequest, mode: LockMode): string {
@@ -229,7 +233,7 @@ export const wantedRows = (json: string): string => `
 function manyLocks(request: LockRequest): Statement {
   const values = [keysJson(request.wanted), ...limitValues(request)]
   if (request.label !== undefined) values.push(labelMark + request.label)
-  return { ...named(request, 'many', 'exclusive'), values, columns }
+  return { ...named(request, 'many', 'exclusive'), values, columns, scopes: scopesOf(request) }
 }
 
 function manyLocksText(request: LockRequest): string {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { type FunctionCall, functionCall } from './function-call.ts'
 
 /** A key, what it is unique within, and the hash of what came with it. */
@@ -8,12 +9,17 @@ export interface OnceNames {
 }
 
 export function beginOnce(schema: string, names: OnceNames, wait: boolean): FunctionCall {
-  return functionCall(schema, 'begin_once', [
-    ['text', names.key],
-    ['text', names.scope],
-    ['text', names.fingerprint ?? null],
-    ['boolean', wait],
-  ])
+  return functionCall(
+    schema,
+    'begin_once',
+    [
+      ['text', names.key],
+      ['text', names.scope],
+      ['text', names.fingerprint ?? null],
+      ['boolean', wait],
+    ],
+    [names.scope],
+  )
 }
 
 /** `result` is JSON, or `undefined` for no result at all. */
@@ -23,15 +29,26 @@ export function storeOnce(
   result: string | undefined,
   keepMs: number,
 ): FunctionCall {
-  return functionCall(schema, 'store_once', [
-    ['text', names.key],
-    ['text', names.scope],
-    ['text', names.fingerprint ?? null],
-    ['text', result ?? null],
-    ['bigint', keepMs],
-  ])
+  return functionCall(
+    schema,
+    'store_once',
+    [
+      ['text', names.key],
+      ['text', names.scope],
+      ['text', names.fingerprint ?? null],
+      ['text', result ?? null],
+      ['bigint', keepMs],
+    ],
+    [names.scope],
+  )
 }
 
 export function forgetOnce(schema: string, most: number): FunctionCall {
   return functionCall(schema, 'forget_once', [['integer', most]])
+}
+
+/** The number that `begin_once` locks, worked out as in `sql/internal/once_lock.sql`. */
+export function onceLock({ key, scope }: Pick<OnceNames, 'key' | 'scope'>): bigint {
+  const text = `holdfast:once:${Array.from(scope).length}:${scope}${key}`
+  return BigInt.asIntN(64, BigInt(`0x${hash('sha256', text).slice(0, 16)}`))
 }

@@ -22,29 +22,42 @@ export interface TickClaim {
   readonly most: number
   readonly missed: number
   readonly run: boolean
+  /** The latest tick that was seen taken; whoever does not have it is not asked for the next one. */
+  readonly afterUs: number | undefined
 }
 
 export function lookAtSchedule(schema: string, name: string, fromEver: boolean): FunctionCall {
-  return functionCall(schema, 'look_at_schedule', [
-    ['text', name],
-    ['boolean', fromEver],
-  ])
+  return functionCall(
+    schema,
+    'look_at_schedule',
+    [
+      ['text', name],
+      ['boolean', fromEver],
+    ],
+    [name],
+  )
 }
 
 export function claimTick(schema: string, claim: TickClaim): FunctionCall {
-  return functionCall(schema, 'claim_tick', [
-    ['text', claim.name],
-    instant(claim.atUs),
-    ['boolean', claim.manual],
-    ['uuid', claim.token],
-    ['text', claim.holder],
-    ['bigint', claim.leaseMs],
-    ['integer', claim.overlap],
-    ['boolean', claim.retake],
-    ['integer', claim.most],
-    ['integer', claim.missed],
-    ['boolean', claim.run],
-  ])
+  return functionCall(
+    schema,
+    'claim_tick',
+    [
+      ['text', claim.name],
+      instant(claim.atUs),
+      ['boolean', claim.manual],
+      ['uuid', claim.token],
+      ['text', claim.holder],
+      ['bigint', claim.leaseMs],
+      ['integer', claim.overlap],
+      ['boolean', claim.retake],
+      ['integer', claim.most],
+      ['integer', claim.missed],
+      ['boolean', claim.run],
+      instant(claim.afterUs),
+    ],
+    [claim.name],
+  )
 }
 
 export function renewTick(
@@ -53,11 +66,16 @@ export function renewTick(
   token: string,
   leaseMs: number,
 ): FunctionCall {
-  return functionCall(schema, 'renew_tick', [...keyOf(tick), ['uuid', token], ['bigint', leaseMs]])
+  return functionCall(
+    schema,
+    'renew_tick',
+    [...keyOf(tick), ['uuid', token], ['bigint', leaseMs]],
+    [tick.name],
+  )
 }
 
 export function guardTick(schema: string, tick: TickKey, token: string): FunctionCall {
-  return functionCall(schema, 'guard_tick', [...keyOf(tick), ['uuid', token]])
+  return functionCall(schema, 'guard_tick', [...keyOf(tick), ['uuid', token]], [tick.name])
 }
 
 export function finishTick(
@@ -68,27 +86,67 @@ export function finishTick(
   retryMs: number | undefined,
   keep: number,
 ): FunctionCall {
-  return functionCall(schema, 'finish_tick', [
-    ...keyOf(tick),
-    ['uuid', token],
-    ['text', error ?? null],
-    ['bigint', retryMs ?? null],
-    ['integer', keep],
-  ])
+  return functionCall(
+    schema,
+    'finish_tick',
+    [
+      ...keyOf(tick),
+      ['uuid', token],
+      ['text', error ?? null],
+      ['bigint', retryMs ?? null],
+      ['integer', keep],
+    ],
+    [tick.name],
+  )
 }
 
 export function pauseSchedule(schema: string, name: string, pause: boolean): FunctionCall {
-  return functionCall(schema, 'pause_schedule', [
-    ['text', name],
-    ['boolean', pause],
-  ])
+  return functionCall(
+    schema,
+    'pause_schedule',
+    [
+      ['text', name],
+      ['boolean', pause],
+    ],
+    [name],
+  )
+}
+
+/** `rule` is JSON, or null for a schedule that ticks only when it is asked to. */
+export function noteSchedule(schema: string, name: string, rule: string | null): FunctionCall {
+  return functionCall(
+    schema,
+    'note_schedule',
+    [
+      ['text', name],
+      ['text', rule],
+    ],
+    [name],
+  )
+}
+
+export function requestTick(schema: string, name: string, holder: string): FunctionCall {
+  return functionCall(
+    schema,
+    'request_tick',
+    [
+      ['text', name],
+      ['text', holder],
+    ],
+    [name],
+  )
 }
 
 export function readTicks(schema: string, name: string, most: number): FunctionCall {
-  return functionCall(schema, 'read_ticks', [
-    ['text', name],
-    ['integer', most],
-  ])
+  return functionCall(
+    schema,
+    'read_ticks',
+    [
+      ['text', name],
+      ['integer', most],
+    ],
+    [name],
+  )
 }
 
 function keyOf({ name, atUs, manual }: TickKey): Argument[] {

@@ -1,5 +1,5 @@
 import type { Row, Statement } from '../../core/driver.ts'
-import { quoteIdentifier } from './identifier.ts'
+import { quoteIdentifier, quoteLiteral } from './identifier.ts'
 import { dollarQuoted } from './schema-script.ts'
 
 /** What was installed: one row per SQL file, in the schema itself. */
@@ -153,12 +153,6 @@ export function closeToPublic(schema: string): string[] {
     ),
     `REVOKE ALL ON SCHEMA ${name} FROM PUBLIC`,
   ]
-}
-
-/** A text as SQL; backslashes are safe whatever standard_conforming_strings says. */
-function quoteLiteral(text: string): string {
-  const quoted = text.replaceAll("'", "''")
-  return quoted.includes('\\') ? `E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`
 }
 
 function tuple({ name, checksum, version }: InstalledFile): string {

@@ -88,6 +88,18 @@ export function conflictingModes(mode: TableLockMode): readonly string[] {
   return modes[mode].conflicts.map((conflict) => modes[conflict].name)
 }
 
+const conflicts = new Map(
+  Object.values(modes).map((mode) => [
+    mode.name,
+    new Set(mode.conflicts.map((conflict) => modes[conflict].name)),
+  ]),
+)
+
+/** Whether two modes, by their names in pg_locks, exclude each other; all kinds of locks have these. */
+export function conflictsWith(one: string, other: string): boolean {
+  return conflicts.get(one)?.has(other) === true
+}
+
 /** A utility statement: it takes no snapshot, so at REPEATABLE READ it may come before one. */
 export function lockTableText(table: TableName, mode: TableLockMode, nowait: boolean): string {
   return `LOCK TABLE ${tableText(table)} IN ${mode.toUpperCase()} MODE${nowait ? ' NOWAIT' : ''}`

@@ -38,3 +38,14 @@ export function cancelTransaction(pid: number, began: string): Statement {
     values: [String(pid), began],
   }
 }
+
+/**
+ * Commits something that changes nothing, so that it waits until the standby has it and everything before
+ * it, where there is a synchronous one. What was committed by somebody whose own wait was cancelled, or
+ * cut short by a crash, can be seen and yet be lost: it is certain after this.
+ */
+export const waitForStandby: Statement = {
+  text: `SELECT pg_catalog.pg_logical_emit_message(true, 'holdfast', '')::text AS lsn`,
+  values: [],
+  columns: ['lsn'],
+}

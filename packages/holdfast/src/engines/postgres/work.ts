@@ -1,3 +1,4 @@
+import type { Scope } from '../../core/bucket.ts'
 import type { Statement } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 
@@ -6,10 +7,12 @@ export function enqueueWork(
   schema: string,
   itemsJson: string,
   channel: string | undefined,
+  scopes: readonly Scope[],
 ): Statement {
   return {
     text: `SELECT ${quoteIdentifier(schema)}.enqueue_work($1::text::jsonb, $2::text) AS answer`,
     values: [itemsJson, channel ?? null],
     columns: ['answer'],
+    scopes,
   }
 }

@@ -88,7 +88,8 @@ export function lostConnections<Tx>(at: Setting<Tx>): void {
     const rival = await at.rival()
     await rival.query('SELECT pg_advisory_xact_lock(814)')
     const locks = createLocks(harness.driver, { watch: false })
-    const outcome = rejection(locks.guard(legacyKey.bigint(814), async () => undefined))
+    const once = { retry: false } as const
+    const outcome = rejection(locks.guard(legacyKey.bigint(814), async () => undefined, once))
     await terminate(at.observer, await waitingForLock(at.observer))
     expect((await outcome).code).toBe('CONNECTION_LOST')
     await usableAgain(harness)

@@ -209,7 +209,7 @@ test('workers are woken by NOTIFY, where they can listen', async ({ skip }) => {
     handler: async ({ payload }) => seen.push(payload),
     poll: { min: 60_000, max: 60_000 },
   })
-  onTestFinished(async () => await worker.stop())
+  onTestFinished(async () => void (await worker.stop()))
   let sent = 0
   await waitUntil('one is done', async () => {
     await work.enqueue({ payload: (sent += 1) })

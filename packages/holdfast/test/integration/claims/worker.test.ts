@@ -29,7 +29,7 @@ async function start(
 ): Started {
   const { name, claims } = await fixture.table(rows, { lease })
   const worker = await claims.run({ poll: { min: 5, max: 20 }, ...options })
-  onTestFinished(async () => await worker.stop({ within: 1 }))
+  onTestFinished(async () => void (await worker.stop({ within: 1 })))
   return { name, worker, claims }
 }
 
@@ -108,7 +108,8 @@ describe('a worker', () => {
       worker.wake()
       return (await states(name))[0] === 'ok' || undefined
     })
-    expect(worker.active).toBe(0)
+    await waitUntil('it has heard so', () => worker.active === 0 || undefined)
+    expect(await states(name)).toEqual(['ok'])
   })
 
   test('sees a row that falls due', async () => {
@@ -220,6 +221,72 @@ describe('stopping', () => {
     expect(await fixture.rows(name)).toMatchObject([{ state: 'new', tries: 0 }])
   })
 
+  test('a handler that does not heed its signal is left, and its row comes back', async () => {
+    const troubles = eventsOn<ClaimsTroubleEvent>('holdfast:claims.trouble')
+    const open = deferred<void>()
+    const { name, worker, claims } = await start(2, { handler: () => open.promise }, 300)
+    await waitUntil('both run', () => worker.active === 2 || undefined)
+    expect(await worker.stop({ within: 10, leaveAfter: 10 })).toEqual({ left: 2 })
+    expect(troubles.at(-1)).toMatchObject({
+      table: name,
+      during: 'handler',
+      error: { code: 'CLAIM_STOPPED' },
+    })
+    // Not given back at once: they are still being worked on. Nobody makes their leases longer.
+    expect(await states(name)).toEqual(['busy', 'busy'])
+    await waitUntil(
+      'the leases are over',
+      async () => (await claims.recover()).freed === 2 || undefined,
+    )
+    open.resolve()
+    await waitUntil('both have ended', () => worker.active === 0 || undefined)
+    // What they did was fenced: the rows are not theirs.
+    expect(await fixture.rows(name)).toMatchObject([
+      { state: 'new', tries: 1 },
+      { state: 'new', tries: 1 },
+    ])
+  })
+
+  test('one that ends late, within its lease, is completed all the same', async () => {
+    const open = deferred<void>()
+    const { name, worker } = await start(1, { handler: () => open.promise })
+    await waitUntil('it runs', () => worker.active === 1 || undefined)
+    expect(await worker.stop({ within: 1, leaveAfter: 1 })).toEqual({ left: 1 })
+    open.resolve()
+    await waitUntil('it is done', async () => (await states(name))[0] === 'ok' || undefined)
+    expect(await worker.stop()).toEqual({ left: 0 })
+  })
+
+  test('what a claim under way brings is given back', async () => {
+    const { name, claims } = await fixture.table(3)
+    const blocker = await fixture.observer.connect()
+    onTestFinished(() => blocker.release(true))
+    await blocker.query('BEGIN')
+    await blocker.query(`LOCK TABLE ${name} IN SHARE MODE`)
+    const handled: string[] = []
+    const running = await claims.run({
+      handler: async ({ id }) => {
+        handled.push(id)
+      },
+    })
+    await waitUntil('the claim waits', async () => {
+      const { rows } = await fixture.observer.query(
+        'SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass',
+        [name],
+      )
+      return rows.length > 0 || undefined
+    })
+    const stopping = running.stop()
+    await blocker.query('COMMIT')
+    expect(await stopping).toEqual({ left: 0 })
+    expect(handled).toEqual([])
+    expect(await fixture.rows(name)).toMatchObject([
+      { state: 'new', tries: 0 },
+      { state: 'new', tries: 0 },
+      { state: 'new', tries: 0 },
+    ])
+  })
+
   test('await using stops it', async () => {
     const { name, claims } = await fixture.table(3)
     {
@@ -317,7 +384,7 @@ test('NOTIFY is a hint, where the client can listen', async ({ skip }) => {
     listen: `wake_${name}`,
     poll: { min: 60_000, max: 60_000 },
   })
-  onTestFinished(async () => await worker.stop())
+  onTestFinished(async () => void (await worker.stop()))
   await fixture.observer.query(`INSERT INTO ${name} DEFAULT VALUES`)
   await waitUntil('the row is done', async () => {
     await fixture.observer.query(`NOTIFY wake_${name}`)

@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { deferred, startPgBouncer, startPostgres, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import postgres from 'postgres'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../../src/drivers/postgres-js.ts'
 import { createHoldfast, type Holdfast } from '../../../src/index.ts'
 import type { LeaderOptions, Term } from '../../../src/leases/index.ts'
 import { leaseName } from '../../../src/leases/lease-name.ts'
-import { leaderLock } from '../../../src/leases/seat.ts'
+import { leaderKey } from '../../../src/leases/seat.ts'
 import { migrate } from '../../../src/schema/index.ts'
 import { breakableWire } from '../../support/breakable-wire.ts'
 import { Candidate } from '../../support/candidate.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
-import { eventsOn } from '../../support/pg-fixture.ts'
+import { callerTransaction, eventsOn } from '../../support/pg-fixture.ts'
 
 /** Whatever happens to a leader, never two that can write. */
 const table = 'CREATE TABLE written (seq bigserial PRIMARY KEY, lease text, token bigint)'
@@ -132,6 +132,30 @@ describe.each(modes)('by %s', (mode) => {
     expect(await fixture.hf.leases.read(name)).toMatchObject({ state: 'free' })
   })
 
+  test('told to stop, a body that does not heed it is left, and somebody else leads', async () => {
+    const name = fresh()
+    const stop = new AbortController()
+    const open = deferred<void>()
+    const led = deferred<Term<pg.PoolClient>>()
+    const first = fixture.hf.leader(optionsOf(mode, name, { ttl: 600 })).run(
+      async (term) => {
+        led.resolve(term)
+        await open.promise
+      },
+      { signal: stop.signal, leaveAfter: 20 },
+    )
+    const term = await led.promise
+    const second = stand(fixture.hf, optionsOf(mode, name))
+    stop.abort()
+    await expect(first).rejects.toMatchObject({ code: 'LEASE_TERM_LEFT' })
+    expect(term.signal.aborted).toBe(true)
+    expect((await elected(second)).token).toBeGreaterThan(term.token)
+    const tx = await callerTransaction(fixture)
+    await expect(term.guard(tx)).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    open.resolve()
+    await second.stop()
+  })
+
   test('the process is killed: somebody else leads, and no stale write', async () => {
     const name = fresh()
     const { url, directUrl } = fixture.database
@@ -230,7 +254,7 @@ describe('the connection', () => {
        WHERE locktype = 'advisory' AND granted
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
          AND classid::bigint << 32 | objid::bigint = $1`,
-      [String(leaderLock(leaseName(name)))],
+      [String(leaderKey(leaseName(name)).lock.id)],
     )
     expect(rows).toHaveLength(1)
     await waitUntil('it knows', () => term.signal.aborted || undefined)
@@ -338,22 +362,21 @@ describe('the connection', () => {
 describe('a session', () => {
   test('through a pooler is refused, and nothing is locked', async () => {
     const name = fresh()
-    await using server = await startPostgres()
-    await migrate(fromPg(directPool(server.url())))
-    await using pooler = await startPgBouncer(server)
-    for (const session of [
-      fromPg(directPool(pooler.url())),
-      fromPostgresJs(postgresAt(pooler.url())),
-    ]) {
-      const refused = createHoldfast(fromPg(directPool(pooler.url())))
+    const url = new URL(inject('pgbouncerUrl'))
+    url.pathname = new URL(fixture.database.directUrl).pathname
+    for (const session of [fromPg(directPool(url.href)), fromPostgresJs(postgresAt(url.href))]) {
+      const refused = createHoldfast(fromPg(directPool(url.href)))
         .leader({ name, session })
         .run(async () => undefined)
       await expect(refused).rejects.toMatchObject({ code: 'LEASE_SESSION_POOLED' })
     }
-    const { rows } = await directPool(server.url()).query(
-      `SELECT FROM pg_locks WHERE locktype = 'advisory'`,
+    const { rows } = await fixture.observer.query(
+      `SELECT FROM pg_locks
+       WHERE locktype = 'advisory' AND classid::bigint << 32 | objid::bigint = $1`,
+      [String(leaderKey(leaseName(name)).lock.id)],
     )
     expect(rows).toEqual([])
+    expect(await fixture.hf.leases.read(name)).toBeUndefined()
   })
 
   test.each(['pg', 'postgres.js'])('of %s is closed in the end, with its lock', async (client) => {
@@ -383,7 +406,7 @@ describe('a session', () => {
 
   test('never takes its lock twice, and says so if somebody else did', async () => {
     const name = fresh()
-    const id = String(leaderLock(leaseName(name)))
+    const id = String(leaderKey(leaseName(name)).lock.id)
     const client = await directPool().connect()
     try {
       const ask = async (verb: string, ...args: unknown[]): Promise<string> =>

@@ -296,7 +296,7 @@ describe('renewal', () => {
     const terms = { ttlMs: 800, renewMs: undefined, stopBeforeMs: -60_000, delayMs: 0 }
     const lease = (await tryLease(
       { schema: 'holdfast', name: leaseName(name), terms, note: undefined, sessionLock: undefined },
-      runAlone(fromPg(fixture.pool)),
+      runAlone(fromPg(fixture.pool), {}),
     )) as HeldLease
     await using other = await leases().acquire(name, { retryEvery: 5 })
     expect(other.token).toBeGreaterThan(lease.held.token)

@@ -2,6 +2,7 @@ import { deferred, waitUntil } from '@holdfast/testkit'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { Driver, Executor, Statement } from '../../../src/core/driver.ts'
+import { holdfastError } from '../../../src/core/errors.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import type { CombinerOptions } from '../../../src/ledger/combiner.ts'
 import { createKernel, type Kernel } from '../../../src/ledger/index.ts'
@@ -290,6 +291,32 @@ describe('one that fails', () => {
     gate.open()
     expect((await settled).filter(({ status }) => status === 'rejected')).toHaveLength(1)
   })
+})
+
+test('a lost answer is unknown also if the way it is asked again then fails', async () => {
+  const key = fresh()
+  const driver = fromPg(fixture.pool)
+  const sent: string[] = []
+  const alone: Executor = {
+    async query(statement) {
+      sent.push(statement.text)
+      // No connection is to be had for the third: the second said that it leaves out what it knows.
+      if (sent.length === 4) throw holdfastError('POOL_STARVED')
+      const rows = await driver.alone.query(statement)
+      if (sent.length === 2) throw Object.assign(new Error('read'), { code: 'ECONNRESET' })
+      return rows
+    },
+  }
+  const gate = { kernel: createKernel({ ...driver, alone }) } as Gate
+  await debit(gate, key, 1)
+  const outcomes = await Promise.allSettled(times(3, async () => await debit(gate, key, 1)))
+  expect(sent[2]).toBe(sent[1])
+  expect(sent[3]).not.toBe(sent[1])
+  for (const outcome of outcomes) {
+    expect(outcome).toMatchObject({ reason: { code: 'LEDGER_OUTCOME_UNKNOWN' } })
+  }
+  // It was applied, all of it.
+  expect(await debit(gate, key, 1)).toMatchObject({ ok: true, available: 5 })
 })
 
 test('and nothing is broken', async () => {

@@ -67,6 +67,36 @@ describe('several limits in one step', () => {
     expect(await used(who)).toEqual({ key: 2, team: 2, organisation: 2 })
   })
 
+  test.each(['without a lock', 'under the lock'])(
+    'a rate that was never used does not block beside one that does, told %s',
+    async (told) => {
+      const rate = fixture.hf.quota({ name: 'rate', limit: 6, rate: '1 h' })
+      const total = fixture.hf.quota({ name: 'total', limit: 3, per: 'month' })
+      const [user, scope] = [fresh(), fresh()]
+      await total.consume(user, 2, { ...once(), scope })
+      if (told === 'under the lock') {
+        // Something is due, so nothing can be said before it is booked.
+        await total.hold(user, 1, { ...once(), scope, ttl: '1 h' })
+        await fixture.observer.query(
+          `WITH a AS (SELECT bucket, id FROM holdfast.account WHERE scope = $1), h AS (
+             UPDATE holdfast.hold h SET expires_at = now() FROM a WHERE h.account = a.id
+           )
+           UPDATE holdfast.balance b SET due_at = now() FROM a WHERE b.account = a.id`,
+          [scope],
+        )
+      }
+      const lines = [await rate.line(user, 2), await total.line(user, 2)]
+      expect(await fixture.hf.ledger.apply(lines, { ...once(), scope })).toMatchObject({
+        ok: false,
+        book: 'total',
+        lines: [
+          { book: 'rate', available: 6, refusal: undefined },
+          { book: 'total', available: 1, refusal: 'insufficient' },
+        ],
+      })
+    },
+  )
+
   test('the one that blocks is named, whichever it is, and nothing is charged', async () => {
     const organisation = fresh()
     const [ann, bob] = [caller(organisation), caller(organisation)]

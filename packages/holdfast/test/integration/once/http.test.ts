@@ -1,11 +1,12 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { deferred } from '@holdfast/testkit'
+import express from 'express'
+import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { PoolClient } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
-  type FastifyReply,
   type HttpAnswer,
   idempotentExpress,
   idempotentFastify,
@@ -65,7 +66,7 @@ async function seen(response: Response): Promise<Seen> {
 
 type Work = (tx: PoolClient, body: Sent['body']) => Promise<HttpAnswer>
 
-/** The three of them, each as its framework would call it. */
+/** The three of them: as such, and in the real Express and Fastify. */
 const frameworks: Record<string, (work: Work) => Client | Promise<Client>> = {
   fetch(work) {
     const handler = idempotentFetch(
@@ -85,92 +86,46 @@ const frameworks: Record<string, (work: Work) => Client | Promise<Client>> = {
       )
   },
   async Express(work) {
-    const handler = idempotentExpress(
+    const app = express()
+    const handler = idempotentExpress<PoolClient, express.Request, express.Response>(
       fixture.hf.once,
-      async (tx, request: { body: Sent['body'] } & ExpressLike) => await work(tx, request.body),
+      async (tx, request) => await work(tx, request.body as Sent['body']),
       { scope: (request) => request.get('x-user') as string },
     )
-    const server = createServer((request, response) => {
-      void (async () => {
-        let text = ''
-        for await (const chunk of request) text += String(chunk)
-        const express = {
-          method: request.method as string,
-          originalUrl: request.url as string,
-          body: JSON.parse(text) as Sent['body'],
-          get: (name: string) => request.headers[name.toLowerCase()] as string | undefined,
-        }
-        const reply = {
-          status(code: number) {
-            response.statusCode = code
-            return reply
-          },
-          set(headers: Record<string, string>) {
-            for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
-            return reply
-          },
-          end: (body?: string) => response.end(body),
-        }
-        await handler(express, reply, (error) => {
-          response.statusCode = 500
-          response.end(JSON.stringify({ error: String(error) }))
-        })
-      })()
-    })
-    server.listen(0, '127.0.0.1')
+    app.post('/payments', express.json(), handler)
+    app.use(((error, _request, response, _next) => {
+      response.status(500).json({ error: String(error) })
+    }) satisfies express.ErrorRequestHandler)
+    const server = app.listen(0, '127.0.0.1')
     await once(server, 'listening')
     onTestFinished(() => void server.close())
-    const { port } = server.address() as AddressInfo
-    return async (sent) =>
-      await seen(
-        await fetch(`http://127.0.0.1:${port}/payments`, {
-          method: 'POST',
-          headers: headersOf(sent),
-          body: JSON.stringify(sent.body),
-        }),
-      )
+    return posting(server)
   },
-  Fastify(work) {
-    const handler = idempotentFastify(
+  async Fastify(work) {
+    const app = fastify()
+    const handler = idempotentFastify<PoolClient, FastifyRequest, FastifyReply>(
       fixture.hf.once,
-      async (tx, request: { body: Sent['body'] } & FastifyLike) => await work(tx, request.body),
+      async (tx, request) => await work(tx, request.body as Sent['body']),
       { scope: (request) => request.headers['x-user'] as string },
     )
-    return async (sent) => {
-      let answer: { status: number; headers: Record<string, string>; text?: string } = {
-        status: 200,
-        headers: {},
-      }
-      const reply: FastifyReply = {
-        code(status) {
-          answer = { ...answer, status }
-          return this
-        },
-        headers(headers) {
-          answer = { ...answer, headers }
-          return this
-        },
-        send(text) {
-          if (text !== undefined) answer = { ...answer, text }
-        },
-      }
-      const { body } = sent
-      await handler({ method: 'POST', url: '/payments', headers: headersOf(sent), body }, reply)
-      return await seen(new Response(answer.text ?? null, answer))
-    }
+    app.post('/payments', handler)
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    onTestFinished(async () => await app.close())
+    return posting(app.server)
   },
 }
 
-interface ExpressLike {
-  readonly method: string
-  readonly originalUrl: string
-  get(name: string): string | undefined
-}
-
-interface FastifyLike {
-  readonly method: string
-  readonly url: string
-  readonly headers: Record<string, string>
+/** Real requests to a server that listens. */
+function posting(server: Server): Client {
+  const { port } = server.address() as AddressInfo
+  return async (sent) =>
+    await seen(
+      await fetch(`http://127.0.0.1:${port}/payments`, {
+        method: 'POST',
+        headers: headersOf(sent),
+        body: JSON.stringify(sent.body),
+      }),
+    )
 }
 
 describe.each(Object.entries(frameworks))('%s', (_, open) => {

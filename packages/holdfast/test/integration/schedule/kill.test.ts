@@ -106,6 +106,20 @@ async function untilDone(name: string): Promise<void> {
   })
 }
 
+/** COMMIT of whoever inserts 7 into `slow` waits until this transaction ends. */
+async function heldCommit(): Promise<pg.PoolClient> {
+  await fixture.observer.query(`
+    CREATE TABLE IF NOT EXISTS slow (id int);
+    CREATE OR REPLACE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_advisory_xact_lock_shared(NEW.id); RETURN NULL; END';
+    DROP TRIGGER IF EXISTS wait ON slow;
+    CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION wait_at_commit()`)
+  const rival = await fixture.observer.connect()
+  await rival.query('BEGIN; SELECT pg_advisory_xact_lock(7)')
+  return rival
+}
+
 describe('the answer to its end is lost with the connection', () => {
   test.each(['at-most-once', 'at-least-once'] as const)('%s: asked again', async (guarantee) => {
     const name = freshName()
@@ -132,15 +146,7 @@ describe('the answer to its end is lost with the connection', () => {
   test('transactional: nobody knows, but nothing is done twice', async () => {
     const name = freshName()
     await sleepThrough(fixture.observer, name, 1)
-    // COMMIT waits for the lock of this number.
-    await fixture.observer.query(`
-      CREATE TABLE slow (id int);
-      CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
-        'BEGIN PERFORM pg_advisory_xact_lock_shared(NEW.id); RETURN NULL; END';
-      CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED
-        FOR EACH ROW EXECUTE FUNCTION wait_at_commit()`)
-    const rival = await fixture.observer.connect()
-    await rival.query('BEGIN; SELECT pg_advisory_xact_lock(7)')
+    const rival = await heldCommit()
     await using wire = await breakableWire(fixture.database.url)
     const backend = deferred<number>()
     const schedule = (await onWire(wire)).schedule({
@@ -165,4 +171,106 @@ describe('the answer to its end is lost with the connection', () => {
     expect(await declare(fixture.hf, name, 'transactional').fire()).toEqual([])
     expect(await doers(name)).toEqual(['parent'])
   })
+
+  test('transactional: one whose commit was lost is not passed over by the next', async () => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 2)
+    const rival = await heldCommit()
+    const backend = deferred<number>()
+    const declared = (slow: boolean) =>
+      fixture.hf.schedule({
+        name,
+        ...weekly,
+        guarantee: 'transactional',
+        missed: { all: 2 },
+        overlap: 'wait',
+        handler: async (tx, { at }) => {
+          await tx.query('INSERT INTO effect VALUES ($1, $2, $3)', [at, name, at.toISOString()])
+          if (slow) await tx.query('INSERT INTO slow VALUES (7)')
+          backend.resolve(await pidOf(tx))
+        },
+      })
+    const firing = declared(true).fire()
+    const pid = await backend.promise
+    await waitUntilBlocked(fixture.observer, pid)
+    // Ended within COMMIT: the server rolls back, and the client cannot tell.
+    await fixture.observer.query('SELECT pg_terminate_backend($1)', [pid])
+    expect(await firing).toMatchObject([{ outcome: 'unknown' }])
+    await rival.query('COMMIT')
+    rival.release()
+    expect(await doers(name)).toEqual([])
+    const outcomes = await declared(false).fire()
+    expect(outcomes).toMatchObject([{ outcome: 'done' }, { outcome: 'done' }])
+    expect(await doers(name)).toEqual(outcomes.map(({ at }) => at?.toISOString()))
+  })
+
+  test('transactional: an attempt that failed is written down at once or not at all', async () => {
+    const name = freshName()
+    await sleepThrough(fixture.observer, name, 1)
+    // The end of the tick waits for the lock of this number.
+    await fixture.observer.query(`
+      CREATE FUNCTION wait_at_end() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_advisory_xact_lock_shared(8); RETURN NEW; END';
+      CREATE TRIGGER wait_at_end BEFORE UPDATE ON holdfast.tick FOR EACH ROW
+        WHEN (NEW.schedule = '${name}' AND NEW.state = 1) EXECUTE FUNCTION wait_at_end()`)
+    onTestFinished(async () => {
+      await fixture.observer.query('DROP FUNCTION wait_at_end CASCADE')
+    })
+    const rival = await fixture.observer.connect()
+    await rival.query('BEGIN; SELECT pg_advisory_xact_lock(8)')
+    const schedule = fixture.hf.schedule({
+      name,
+      ...weekly,
+      guarantee: 'transactional',
+      handler: () => {
+        throw new Error('not today')
+      },
+    })
+    const firing = schedule.fire()
+    await waitUntil('the end of the tick waits', async () => {
+      const { rowCount } = await fixture.observer.query(
+        `SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 8 AND NOT granted`,
+      )
+      return rowCount === 1 ? true : undefined
+    })
+    // Killed here, it would leave nothing that others have to wait for.
+    expect(await schedule.history()).toEqual([])
+    await rival.query('COMMIT')
+    rival.release()
+    expect(await firing).toMatchObject([{ outcome: 'waiting', attempt: 1 }])
+  })
+})
+
+test('a tick that was seen at a server which lost it is not passed over at the next one', async () => {
+  const name = freshName()
+  await sleepThrough(fixture.observer, name, 2)
+  const driver = fromPg(fixture.pool)
+  let transactions = 0
+  const hf = createHoldfast({
+    ...driver,
+    // After the first tick a standby takes over that never got it.
+    transaction: async (...args: Parameters<typeof driver.transaction>) => {
+      transactions += 1
+      if (transactions === 2) {
+        await sleepThrough(fixture.observer, name, 2)
+        await fixture.observer.query('DELETE FROM holdfast.tick WHERE schedule = $1', [name])
+        await fixture.observer.query('DELETE FROM effect WHERE what = $1', [name])
+      }
+      return await driver.transaction(...args)
+    },
+  } as typeof driver)
+  const schedule = hf.schedule({
+    name,
+    ...weekly,
+    guarantee: 'transactional',
+    missed: { all: 2 },
+    overlap: 'wait',
+    handler: async (tx, { at }) => {
+      await tx.query('INSERT INTO effect VALUES ($1, $2, $3)', [at, name, at.toISOString()])
+    },
+  })
+  const outcomes = await schedule.fire()
+  expect(outcomes).toMatchObject([{ outcome: 'done' }, { outcome: 'done' }, { outcome: 'done' }])
+  const ticks = new Set(outcomes.map(({ at }) => at?.toISOString()))
+  expect(await doers(name)).toEqual([...ticks])
 })

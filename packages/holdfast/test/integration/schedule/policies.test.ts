@@ -1,6 +1,7 @@
+import { once } from 'node:events'
 import { deferred, waitUntil } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
-import type { TickOutcome } from '../../../src/schedule/index.ts'
+import type { RunningSchedule, Tick, TickOutcome } from '../../../src/schedule/index.ts'
 import { eventsOn } from '../../support/pg-fixture.ts'
 import { expireLeases, freshName, scheduleFixture, sleepThrough, weekly } from './schedule-room.ts'
 
@@ -354,6 +355,68 @@ test('start: ticks come by themselves, and stop waits for the one at work', asyn
   for (const [index, at] of ran.entries()) {
     expect(at.getTime() - (ran[0] as Date).getTime()).toBe(index * 200)
   }
+})
+
+describe('stop, after its time', () => {
+  /** The state of a tick that failed and is tried again. */
+  const waiting = 1
+  const started = (
+    handler: (tick: Tick) => Promise<void>,
+    guarantee: 'at-least-once' | 'transactional' = 'at-least-once',
+  ): { name: string; running: RunningSchedule } => {
+    const name = freshName()
+    const run = (tick: Tick): Promise<void> => handler(tick)
+    const common = { name, every: '200 ms', attempts: 3 } as const
+    const schedule =
+      guarantee === 'transactional'
+        ? fixture.hf.schedule({ ...common, guarantee, handler: (_tx, tick) => run(tick) })
+        : fixture.hf.schedule({ ...common, guarantee, lease: '2 s', handler: run })
+    return { name, running: schedule.start() }
+  }
+  const lastOf = async (name: string): Promise<unknown> => {
+    const { rows } = await fixture.observer.query<{ state: number }>(
+      'SELECT state FROM holdfast.tick WHERE schedule = $1 ORDER BY at DESC LIMIT 1',
+      [name],
+    )
+    return rows[0]?.state
+  }
+
+  test.each(['at-least-once', 'transactional'] as const)(
+    '%s: a handler is told, and one that rejects is tried again',
+    async (guarantee) => {
+      const signals: AbortSignal[] = []
+      const { name, running } = started(async ({ signal }) => {
+        signals.push(signal)
+        await once(signal, 'abort')
+        throw signal.reason
+      }, guarantee)
+      await waitUntil('it runs', () => signals.length === 1 || undefined)
+      expect(await running.stop({ within: 10 })).toEqual({ left: 0 })
+      expect(signals[0]?.reason).toMatchObject({ code: 'SCHEDULE_STOPPED' })
+      expect(await lastOf(name)).toBe(waiting)
+    },
+  )
+
+  test('one that does not heed it is left, and its tick is not kept for it', async () => {
+    const troubles = eventsOn<{ schedule: string; error: unknown }>('holdfast:schedule.trouble')
+    const open = deferred<void>()
+    let begun = 0
+    const { name, running } = started(async () => {
+      begun += 1
+      await open.promise
+    })
+    await waitUntil('it runs', () => begun === 1 || undefined)
+    expect(await running.stop({ within: 10, leaveAfter: 10 })).toEqual({ left: 1 })
+    expect(troubles).toMatchObject([{ schedule: name, error: { code: 'SCHEDULE_STOPPED' } }])
+    await waitUntil('its lease is over', async () => {
+      const { rows } = await fixture.observer.query<{ over: boolean }>(
+        'SELECT lease_until < clock_timestamp() AS over FROM holdfast.tick WHERE schedule = $1',
+        [name],
+      )
+      return rows[0]?.over === true || undefined
+    })
+    open.resolve()
+  })
 })
 
 test('a database that cannot be asked is a trouble, and it goes on', async () => {

@@ -13,7 +13,10 @@ export interface Place {
  * Registers the same tests on PostgreSQL 15, 16, 17 and 18, always all four: what we rely on must
  * be true of every version we claim, whatever version the rest of a run is about.
  */
-export function onEveryVersion(body: (place: Place) => void): void {
+export function onEveryVersion(
+  body: (place: Place) => void,
+  settings: Readonly<Record<string, string>> = {},
+): void {
   describe.each(postgresVersions)('PostgreSQL %i', (version) => {
     let running: PostgresServer | undefined
     const server = (): PostgresServer => {
@@ -23,7 +26,10 @@ export function onEveryVersion(body: (place: Place) => void): void {
 
     beforeAll(async () => {
       // Deadlock detection is not under test here; a short timer would only add noise.
-      running = await startPostgres({ version, settings: { deadlock_timeout: '10s' } })
+      running = await startPostgres({
+        version,
+        settings: { deadlock_timeout: '10s', ...settings },
+      })
     })
     afterAll(async () => {
       await running?.stop('immediate')

@@ -53,7 +53,9 @@ describe('the files in sql/', () => {
     const { functions } = appObjects(files)
     const described = expectedOn(ownCatalogue(), ownCatalogue().versions[0] as number)
     expect(functions).toHaveLength(inFolder(files, 'app').length)
-    for (const name of functions) {
+    // Reads one view that applications may read, by full names; changing rights would be most of its cost.
+    const asCaller = new Set(['here'])
+    for (const name of functions.filter((each) => !asCaller.has(each))) {
       const found = described.filter(
         (object) => object.kind === 'function' && object.name.startsWith(`${name}(`),
       )

@@ -1,0 +1,123 @@
+import { openingFailure } from '../core/commit-failure.ts'
+import { holdfastError } from '../core/errors.ts'
+import type { PgClient, PgPool } from './pg.ts'
+
+/** What a connection was taken for. */
+export type Use = 'transaction' | 'statement' | 'session'
+
+/** Who has the connections of a pool. */
+export interface PoolUse {
+  readonly size: number
+  /** Of this driver, by what they are used for. */
+  readonly transactions: number
+  readonly statements: number
+  readonly sessions: number
+  /** Taken by others: the application's own code, or another driver on this pool. */
+  readonly others: number
+  /** Who waits for one, ourselves included. */
+  readonly waiting: number
+  /** How long the longest of ours has had its connection. */
+  readonly oldestMs: number
+}
+
+/** What pools tell about themselves, where they do. */
+interface Counts {
+  readonly totalCount?: number
+  readonly idleCount?: number
+  readonly waitingCount?: number
+  readonly options?: { readonly max?: number }
+}
+
+interface Ending {
+  once(event: 'end', listener: () => void): unknown
+}
+
+/**
+ * Takes connections from a pool, and names it when there is none to be had: `pg` itself waits for ever,
+ * also if those who have the connections wait for one more.
+ */
+export class PgConnects {
+  readonly #pool: PgPool
+  readonly #limitMs: number
+  readonly #taken = new Map<PgClient, { readonly use: Use; readonly since: number }>()
+
+  constructor(pool: PgPool, limitMs: number) {
+    this.#pool = pool
+    this.#limitMs = limitMs
+  }
+
+  /** @throws POOL_STARVED, CONNECTION_UNAVAILABLE */
+  async take(use: Use): Promise<PgClient> {
+    const client = await this.#connect()
+    this.#taken.set(client, { use, since: performance.now() })
+    // A session is closed and not given back.
+    if (use === 'session')
+      (client as Partial<Ending>).once?.('end', () => this.#taken.delete(client))
+    return client
+  }
+
+  giveBack(client: PgClient, destroy: boolean): void {
+    this.#taken.delete(client)
+    client.release(destroy)
+  }
+
+  async #connect(): Promise<PgClient> {
+    const connecting = this.#pool.connect()
+    try {
+      const { idleCount = 1, waitingCount = 0 } = this.#pool as Counts
+      // Where there is one for everybody who asks it comes at once, and no timer is needed.
+      if (idleCount >= Math.max(1, waitingCount)) return await connecting
+      return await this.#inTime(connecting)
+    } catch (error) {
+      // The pool's own limit.
+      const timedOut = String((error as Error).message).startsWith('timeout exceeded')
+      throw timedOut && this.#isFull() ? this.#starved(error) : openingFailure(error)
+    }
+  }
+
+  async #inTime(connecting: Promise<PgClient>): Promise<PgClient> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(this.#isFull() ? this.#starved() : holdfastError('CONNECTION_UNAVAILABLE'))
+        // Nobody waits for it any longer.
+        connecting.then((client) => client.release(), ignored)
+      }, this.#limitMs)
+    })
+    try {
+      return await Promise.race([connecting, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #isFull(): boolean {
+    const { totalCount = 0, idleCount = 0, options } = this.#pool as Counts
+    return idleCount === 0 && totalCount >= (options?.max ?? 10)
+  }
+
+  #starved(cause?: unknown): Error {
+    const held = this.#use()
+    const { size, transactions, others } = held
+    const subject = `${size} connections, ${transactions} in transactions of Holdfast, ${others} taken by others`
+    return holdfastError('POOL_STARVED', { details: { subject, held }, cause })
+  }
+
+  #use(): PoolUse {
+    const { totalCount = 0, waitingCount = 0 } = this.#pool as Counts
+    const taken = [...this.#taken.values()]
+    const count = (use: Use): number => taken.filter((each) => each.use === use).length
+    const oldest = Math.min(...taken.map(({ since }) => since))
+    return {
+      size: totalCount,
+      transactions: count('transaction'),
+      statements: count('statement'),
+      sessions: count('session'),
+      others: Math.max(0, totalCount - taken.length),
+      waiting: waitingCount,
+      oldestMs: taken.length === 0 ? 0 : performance.now() - oldest,
+    }
+  }
+}
+
+function ignored(): void {}

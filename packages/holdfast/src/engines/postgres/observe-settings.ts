@@ -1,0 +1,55 @@
+import type { Statement } from '../../core/driver.ts'
+
+/** What plans of whole tables are made of. */
+const ways = [
+  'seqscan',
+  'bitmapscan',
+  'sort',
+  'hashjoin',
+  'mergejoin',
+  'material',
+  'memoize',
+] as const
+
+/**
+ * The first statement of a look: from here on this transaction can change nothing, and no statement of it
+ * may take longer. With `byIndex` the planner follows indexes from row to row: every question about our
+ * tables is bounded, and a plan that reads one of them whole would be for more rows than are wanted. All of
+ * it ends with the transaction.
+ */
+export function lookOnly(statementTimeoutMs: number, byIndex = false): Statement {
+  const plans = byIndex
+    ? ways.map(
+        (way) => `,
+  pg_catalog.set_config('enable_${way}', 'off', true) AS ${way}`,
+      )
+    : []
+  return {
+    text: `SELECT pg_catalog.pg_backend_pid()::text AS pid,
+  pg_catalog.set_config('transaction_read_only', 'on', true) AS "readOnly",
+  pg_catalog.set_config('statement_timeout', $1::text, true) AS patience,
+  -- Compiling a question takes longer than answering it.
+  pg_catalog.set_config('jit', 'off', true) AS jit${plans.join('')}`,
+    values: [String(statementTimeoutMs)],
+    name: byIndex ? 'observe_look_by_index' : 'observe_look_only',
+    columns: ['pid', 'readOnly', 'patience', 'jit', ...(byIndex ? ways : [])],
+  }
+}
+
+/** A timestamptz as the ISO text that JavaScript writes, to the microsecond; null stays null. */
+export function isoText(moment: string): string {
+  return `pg_catalog.to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+}
+
+/** From one moment to another in milliseconds, rounded down to whole ones. */
+export function millisecondsText(from: string, to: string): string {
+  return `pg_catalog.floor(1000 * extract(epoch FROM ${to} - ${from}))::int8`
+}
+
+/** Whether this role can read a view of the schema named by `$1`; false where there is none. */
+export function mayRead(view: string): string {
+  return `EXISTS (
+    SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1::text AND c.relname = '${view}' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+      AND pg_catalog.has_table_privilege(c.oid, 'SELECT'))`
+}

@@ -1,0 +1,259 @@
+import { bucketsOf } from '../core/bucket.ts'
+import {
+  type Driver,
+  type Executor,
+  hasSessions,
+  type Listening,
+  type Row,
+  type Session,
+  type SessionDriver,
+  type Statement,
+  type Transaction,
+  type TransactionSettings,
+} from '../core/driver.ts'
+import { type Duration, durationMs } from '../core/duration.ts'
+import { holdfastError } from '../core/errors.ts'
+import { askHere, checkedStatement } from '../engines/postgres/shards.ts'
+import { refusalOr, Routing, ShardRefusal } from './routing.ts'
+
+/** Settings of `shardedDriver`. */
+export interface ShardedOptions {
+  /** Where the tables are, the same on all primaries. @defaultValue 'holdfast' */
+  readonly schema?: string
+  /** How long an operation waits for a bucket that is on its way to another primary. @defaultValue '10 s' */
+  readonly wait?: Duration
+}
+
+/** A driver over several primaries. */
+export interface ShardedDriver<Tx> extends Driver<Tx> {
+  readonly shards: NonNullable<Driver<Tx>['shards']>
+}
+
+/**
+ * Several primaries as one: every operation goes to the one that has its scope's bucket, and is checked
+ * there by the server. What spans several primaries is refused.
+ *
+ * @example
+ * const driver = shardedDriver({ north: fromPg(northPool), south: fromPg(southPool) })
+ * const hf = createHoldfast(driver)
+ * @throws OPTION_INVALID
+ */
+export function shardedDriver<Tx>(
+  primaries: Readonly<Record<string, SessionDriver<Tx>>>,
+  options?: ShardedOptions,
+): ShardedDriver<Tx> & SessionDriver<Tx>
+export function shardedDriver<Tx>(
+  primaries: Readonly<Record<string, Driver<Tx>>>,
+  options?: ShardedOptions,
+): ShardedDriver<Tx>
+export function shardedDriver<Tx>(
+  primaries: Readonly<Record<string, Driver<Tx>>>,
+  { schema = 'holdfast', wait = '10 s' }: ShardedOptions = {},
+): ShardedDriver<Tx> {
+  const byName = new Map(Object.entries(primaries))
+  const [first] = byName.values()
+  if (first === undefined) {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'primaries', subject: 'primaries is empty' },
+    })
+  }
+  const routing = new Routing(byName, schema, durationMs(wait, 'wait'))
+  const driver: ShardedDriver<Tx> = {
+    name: first.name,
+    engine: 'postgres',
+    capabilities: first.capabilities,
+    shards: {
+      primaries: byName,
+      schema,
+      at: (primary) => routing.at(primary),
+      routed: (scopes, run) => routing.routed(scopes, run),
+    },
+    alone: {
+      query: (statement) =>
+        routing.routed(statement.scopes ?? [], (_, executor) => executor.query(statement)),
+    },
+    // A handle knows its connection, so that any of the drivers can speak through it.
+    join: (tx) => new CheckedTransaction(first.join(tx), routing, schema),
+    transaction: (body, settings) =>
+      routing.routed(settings.scopes, (name, executor) =>
+        openOn(byName.get(name) as Driver<Tx>, { routing, schema, executor }, body, settings),
+      ),
+  }
+  const sessions = [...byName.values()].filter((each) => hasSessions(each))
+  return sessions.length === byName.size ? withSessions(driver, byName, routing, schema) : driver
+}
+
+interface On {
+  readonly routing: Pick<Routing<never>, 'at' | 'guess'>
+  readonly schema: string
+  /** Other connections to the same primary. */
+  readonly executor: Executor
+}
+
+/**
+ * The check is the first thing in the transaction, together with its first statement where there is one:
+ * a bucket is not handed over before a transaction has ended that was there before.
+ */
+async function openOn<Tx, T>(
+  primary: Driver<Tx>,
+  { routing, schema, executor }: On,
+  body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
+  settings: TransactionSettings,
+): Promise<T> {
+  const buckets = bucketsOf([...settings.scopes, ...(settings.opening?.scopes ?? [])])
+  const { opening = askHere(schema, buckets) } = settings
+  const first =
+    settings.opening === undefined ? opening : checkedStatement(schema, opening, buckets)
+  let passed = false
+  const pass = (rows: readonly Row[]): readonly Row[] => {
+    passed = true
+    return rows
+  }
+  try {
+    return await primary.transaction(
+      async (transaction, opened) => {
+        const inside = new CheckedTransaction(transaction, routing, schema, buckets, executor)
+        if (settings.opening === undefined) {
+          pass(await (opened ?? transaction.query(first)))
+          return await body(inside)
+        }
+        if (opened !== undefined) return await body(inside, opened.then(pass))
+        // The client cannot send it together with BEGIN, and the body would do so itself.
+        pass(await transaction.query(askHere(schema, buckets)))
+        return await body(inside)
+      },
+      { ...settings, opening: first },
+    )
+  } catch (error) {
+    // Later than that, the body has begun, and running it again is not ours to decide.
+    throw passed ? error : refusalOr(error)
+  }
+}
+
+/** A transaction on one of the primaries: what is asked there of other buckets is refused by the server. */
+class CheckedTransaction<Tx> implements Transaction<Tx> {
+  readonly native: Tx
+  readonly budgetMs: number | undefined
+  readonly #inner: Transaction<Tx>
+  readonly #routing: Pick<Routing<never>, 'at' | 'guess'>
+  readonly #schema: string
+  /** Checked when the transaction began, which is enough for as long as it lasts. */
+  readonly #checked: ReadonlySet<number>
+  #beside: Executor | undefined
+
+  constructor(
+    inner: Transaction<Tx>,
+    routing: Pick<Routing<never>, 'at' | 'guess'>,
+    schema: string,
+    checked: readonly number[] = [],
+    beside?: Executor,
+  ) {
+    this.#inner = inner
+    this.native = inner.native
+    this.budgetMs = inner.budgetMs
+    this.#routing = routing
+    this.#schema = schema
+    this.#checked = new Set(checked)
+    this.#beside = beside
+  }
+
+  /** Of a caller's transaction it is where its buckets are believed to be. */
+  get beside(): Executor | undefined {
+    return this.#beside
+  }
+
+  state(): ReturnType<Transaction<Tx>['state']> {
+    return this.#inner.state()
+  }
+
+  command(text: string): Promise<void> {
+    return this.#inner.command(text)
+  }
+
+  async query(statement: Statement): Promise<readonly Row[]> {
+    const { scopes = [] } = statement
+    const buckets = bucketsOf(scopes)
+    const known = buckets.every((bucket) => this.#checked.has(bucket))
+    try {
+      if (known) return await this.#inner.query(statement)
+      this.#guessPlace(buckets)
+      return await this.#inner.query(checkedStatement(this.#schema, statement, buckets))
+    } catch (error) {
+      throw typedOr(error)
+    }
+  }
+
+  #guessPlace(buckets: readonly number[]): void {
+    if (this.#beside === undefined) {
+      const place = this.#routing.guess(buckets)
+      if (place !== undefined) this.#beside = this.#routing.at(place)
+    }
+  }
+
+  nested<T>(body: (inner: Transaction<Tx>) => Promise<T>): Promise<T> {
+    return this.#inner.nested((inner) =>
+      body(
+        new CheckedTransaction(inner, this.#routing, this.#schema, [...this.#checked], this.beside),
+      ),
+    )
+  }
+}
+
+function typedOr(error: unknown): unknown {
+  const refusal = refusalOr(error)
+  return refusal instanceof ShardRefusal ? refusal.typed : refusal
+}
+
+function withSessions<Tx>(
+  driver: ShardedDriver<Tx>,
+  primaries: ReadonlyMap<string, Driver<Tx>>,
+  routing: Routing<Tx>,
+  schema: string,
+): ShardedDriver<Tx> & SessionDriver<Tx> {
+  const sessionsOf = (name: string): SessionDriver<Tx> => primaries.get(name) as SessionDriver<Tx>
+  return {
+    ...driver,
+    session: (scope) =>
+      routing.routed(scope === undefined ? [] : [scope], async (name) =>
+        checkedSession(await sessionsOf(name).session(), routing, schema),
+      ),
+    async listen(channel, heard) {
+      const all: Listening[] = []
+      try {
+        for (const name of primaries.keys()) {
+          all.push(await sessionsOf(name).listen(channel, heard))
+        }
+      } catch (error) {
+        await Promise.allSettled(all.map((each) => each.end()))
+        throw error
+      }
+      return {
+        lost: AbortSignal.any(all.map(({ lost }) => lost)),
+        async end() {
+          await Promise.all(all.map((each) => each.end()))
+        },
+      }
+    },
+  }
+}
+
+/** Whoever holds it finds out where the bucket has gone when they ask for another session. */
+function checkedSession<Tx>(session: Session, routing: Routing<Tx>, schema: string): Session {
+  return {
+    lost: session.lost,
+    claimedPid: session.claimedPid,
+    end: () => session.end(),
+    async query(statement) {
+      const { scopes } = statement
+      if (scopes === undefined) return await session.query(statement)
+      const buckets = bucketsOf(scopes)
+      try {
+        return await session.query(checkedStatement(schema, statement, buckets))
+      } catch (error) {
+        const typed = typedOr(error)
+        if (typed !== error) await routing.read(buckets)
+        throw typed
+      }
+    },
+  }
+}

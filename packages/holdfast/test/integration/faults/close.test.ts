@@ -1,0 +1,139 @@
+import { deferred, waitUntil } from '@holdfast/testkit'
+import pg from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { fromPg } from '../../../src/drivers/pg.ts'
+import { createHoldfast, type Holdfast, lockKey } from '../../../src/index.ts'
+import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
+
+/** One call ends what runs in a process, gives back what it holds, and says what it had to leave. */
+const fixture = ledgerFixture()
+
+function opened(): { hf: Holdfast<pg.PoolClient>; pool: pg.Pool } {
+  const pool = new pg.Pool({ connectionString: fixture.database.url, max: 12 })
+  onTestFinished(() => pool.end())
+  return { pool, hf: createHoldfast(fromPg(pool)) }
+}
+
+test('nothing to end', async () => {
+  expect(await opened().hf.close()).toEqual({ left: [] })
+})
+
+test('everything that runs ends, and what was held is free for others', async () => {
+  const { hf, pool } = opened()
+  const name = fresh()
+  const work = hf.work<number>({ queue: name })
+  const handling = deferred<AbortSignal>()
+  await work.enqueue({ payload: 1 })
+  await work.run({
+    handler: async (_, { signal }) => {
+      handling.resolve(signal)
+      await untilAborted(signal)
+    },
+  })
+  const ticking = deferred()
+  hf.schedule({
+    name,
+    every: '1 min',
+    guarantee: 'at-least-once',
+    handler: async ({ signal }) => {
+      ticking.resolve()
+      await untilAborted(signal)
+    },
+  }).start()
+  const leading = deferred()
+  const led = hf.leader({ name: `${name} leader` }).run(async ({ signal }) => {
+    leading.resolve()
+    await untilAborted(signal).catch(() => undefined)
+  })
+  const quota = hf.quota({ name, limit: 10, per: 'lifetime' })
+  const holding = deferred()
+  const held = quota
+    .withHold('key', { estimate: 4, ttl: '1 h', operationId: fresh() }, async ({ signal }) => {
+      holding.resolve()
+      await untilAborted(signal)
+    })
+    .catch((error: unknown) => error)
+  hf.ledger.startSweeper()
+  await hf.observe.record()
+  const lease = await hf.leases.acquire(name)
+  const inside = deferred()
+  const done = deferred()
+  const guarded = hf.guard(lockKey('close', name), async () => {
+    inside.resolve()
+    await done.promise
+    return 'committed'
+  })
+  await Promise.all([handling, leading, holding, inside].map(({ promise }) => promise))
+
+  const closing = hf.close({ within: '300 ms', leaveAfter: '5 s' })
+  done.resolve()
+  expect(await closing).toEqual({ left: [] })
+
+  expect(await guarded).toBe('committed')
+  expect(await held).toMatchObject({ code: 'HOLDFAST_CLOSING' })
+  expect((await handling.promise).reason).toMatchObject({ code: 'CLAIM_STOPPED' })
+  expect(lease.signal.aborted).toBe(true)
+  await led
+  // Others have all of it at once, without waiting for anything to expire.
+  const other = createHoldfast(fromPg(fixture.pool))
+  expect(await other.leases.read(name)).toMatchObject({ state: 'free' })
+  expect(await other.leases.read(`${name} leader`)).toMatchObject({ state: 'free' })
+  expect(await other.work({ queue: name }).claim(1)).toHaveLength(1)
+  const all = await other.quota({ name, limit: 10, per: 'lifetime' }).consume('key', 10, {
+    operationId: fresh(),
+  })
+  expect(all.ok).toBe(true)
+  await waitUntil('all connections are idle', () => pool.idleCount === pool.totalCount || undefined)
+  expect(await hf.close()).toEqual({ left: [] })
+})
+
+describe('what does not end in time', () => {
+  test('is told', async () => {
+    const { hf } = opened()
+    const name = fresh()
+    const never = deferred()
+    const entered = [deferred(), deferred()]
+    const guarded = hf.guard(lockKey('close', name), async () => {
+      entered[0]?.resolve()
+      await never.promise
+    })
+    const work = hf.work<number>({ queue: name })
+    await work.enqueue({ payload: 1 })
+    await work.run({
+      handler: async () => {
+        entered[1]?.resolve()
+        await never.promise
+      },
+    })
+    await Promise.all(entered.map(({ promise }) => promise))
+    const { left } = await hf.close({ within: '20 ms', leaveAfter: '20 ms' })
+    expect(left).toEqual(
+      expect.arrayContaining([
+        { what: 'transaction', name: '' },
+        { what: 'worker', name },
+      ]),
+    )
+    never.resolve()
+    await guarded
+  })
+
+  test('control: without close, others wait until the lease is over', async () => {
+    const { hf } = opened()
+    const name = fresh()
+    const lease = await hf.leases.acquire(name, { ttl: '1 min' })
+    const other = createHoldfast(fromPg(fixture.pool))
+    expect(await other.leases.tryAcquire(name)).toBeUndefined()
+    await hf.close()
+    const taken = await other.leases.tryAcquire(name)
+    expect(taken?.token).toBeGreaterThan(lease.token)
+    await taken?.release()
+  })
+})
+
+async function untilAborted(signal: AbortSignal): Promise<never> {
+  return await new Promise((_, reject) => {
+    const end = (): void => reject(signal.reason as Error)
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+  })
+}

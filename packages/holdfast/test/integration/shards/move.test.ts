@@ -1,0 +1,194 @@
+import { expect, test } from 'vitest'
+import { bucketOf } from '../../../src/core/bucket.ts'
+import { isHoldfastError } from '../../../src/errors.ts'
+import { fresh } from '../../support/ledger-fixture.ts'
+import { contentsOf, leftovers, movesFixture, ownersOf } from '../../support/moves-fixture.ts'
+import { scopeIn } from '../../support/shards-fixture.ts'
+
+const fixture = movesFixture(`
+  CREATE TABLE orders (bucket smallint, id text, note text, PRIMARY KEY (bucket, id));
+  CREATE TABLE strange (bucket smallint, id text PRIMARY KEY);
+`)
+const calls = { name: 'calls', limit: 1_000, per: 'lifetime' } as const
+
+/** What takes long to come by itself. */
+const others = [
+  `INSERT INTO holdfast.checkpoint VALUES ($1, gen_random_uuid(), 1, now(), 0, 0, 0, 0)`,
+  `INSERT INTO holdfast.horizon VALUES ($1, now() - interval '1 year')`,
+  `INSERT INTO holdfast.schedule VALUES ($1, 'nightly', now())`,
+  `INSERT INTO holdfast.tick VALUES ($1, 'nightly', now(), false, 2, 1, gen_random_uuid(), 'me', null, now())`,
+]
+
+test('everything of a bucket goes over, row by row, and goes on there', async () => {
+  const { hf, pools } = fixture
+  const scope = scopeIn('north')
+  const bucket = bucketOf(scope)
+  const quota = hf.quota(calls)
+  const hold = await quota.hold(scope, 5, { operationId: fresh(), ttl: '1 h' })
+  const first = fresh()
+  await quota.consume(scope, 2, { operationId: first })
+  const credits = hf.credits({ name: 'credits' })
+  await credits.grant(scope, 100, { operationId: fresh(), expiresIn: '30 days' })
+  await credits.spend(scope, 30, { operationId: fresh() })
+  await hf.work({ queue: 'mails' }).enqueue({ scope, payload: { to: 'ann' } })
+  await using lease = await hf.leases.acquire('one', { scope, ttl: '1 min', renew: false })
+  await hf.once('event', async () => 'done', { scope })
+  await pools.north.query('INSERT INTO orders VALUES ($1, $2, $3)', [bucket, 'o-1', 'with it'])
+  for (const insert of others) await pools.north.query(insert, [bucket])
+  const before = await contentsOf(pools.north, bucket, ['public.orders'])
+  expect(Object.keys(before)).toEqual([
+    'account',
+    'allocation',
+    'balance',
+    'checkpoint',
+    'credit_grant',
+    'hold',
+    'horizon',
+    'lease',
+    'lease_counter',
+    'movement',
+    'once',
+    'operation',
+    'schedule',
+    'tick',
+    'work',
+    'public.orders',
+  ])
+
+  const [outcome] = await fixture
+    .moves()
+    .move({ buckets: [bucket], to: 'south', tables: ['public.orders'] })
+  expect(outcome).toMatchObject({ moved: true, from: 'north', to: 'south' })
+  expect(outcome?.pausedMs).toBeLessThan(5_000)
+  expect(await contentsOf(pools.south, bucket, ['public.orders'])).toEqual(before)
+  expect(await contentsOf(pools.north, bucket, ['public.orders'])).toEqual({})
+  expect(await ownersOf(fixture, bucket)).toEqual(['south'])
+  expect(await leftovers(fixture)).toEqual([])
+
+  // What was said before still counts.
+  expect(await quota.consume(scope, 2, { operationId: first })).toMatchObject({ replayed: true })
+  const { holdId } = hold as { readonly holdId: string }
+  expect(await quota.settle(holdId, 4)).toMatchObject({ ok: true })
+  expect(await quota.peek(scope)).toMatchObject({ used: 6 })
+  expect(await hf.leases.tryAcquire('one', { scope })).toBeUndefined()
+  await lease.release()
+  const next = await hf.leases.acquire('one', { scope, renew: false })
+  expect(next.token).toBeGreaterThan(lease.token)
+  const again = await hf.once('event', async () => 'twice', { scope })
+  expect(again).toMatchObject({ result: 'done' })
+})
+
+test('there and back, and several at once', async () => {
+  const keys = [scopeIn('north'), scopeIn('north'), scopeIn('south')]
+  const buckets = keys.map(bucketOf)
+  const quota = fixture.hf.quota(calls)
+  for (const key of keys) await quota.consume(key, 1, { operationId: fresh() })
+  for (const to of ['south', 'north'] as const) {
+    const outcomes = await fixture.moves().move({ buckets, to })
+    expect(outcomes.flatMap(({ buckets: moved }) => moved)).toHaveLength(to === 'south' ? 2 : 3)
+    for (const bucket of buckets) expect(await ownersOf(fixture, bucket)).toEqual([to])
+    for (const key of keys) await quota.consume(key, 1, { operationId: fresh() })
+  }
+  for (const key of keys) expect(await quota.peek(key)).toMatchObject({ used: 3 })
+  expect(await fixture.moves().move({ buckets, to: 'north' })).toEqual([])
+  expect(await leftovers(fixture)).toEqual([])
+})
+
+test('what cannot be moved is refused, and nothing is left of it', async () => {
+  const bucket = bucketOf(scopeIn('north'))
+  const moves = fixture.moves()
+  const refused = { code: 'SHARD_MOVE_REFUSED' }
+  const tables = ['public.strange']
+  await expect(moves.move({ buckets: [bucket], to: 'south', tables })).rejects.toMatchObject(
+    refused,
+  )
+  await expect(moves.move({ buckets: [4096], to: 'south' })).rejects.toMatchObject({
+    code: 'OPTION_INVALID',
+  })
+  await expect(moves.move({ buckets: [bucket], to: 'west' })).rejects.toMatchObject({
+    code: 'OPTION_INVALID',
+  })
+  await expect(moves.resume(fresh())).rejects.toMatchObject({ code: 'SHARD_MOVE_UNKNOWN' })
+  expect(await leftovers(fixture)).toEqual([])
+})
+
+test('a bucket is part of one move at a time', async () => {
+  const bucket = bucketOf(scopeIn('north'))
+  const during: unknown[] = []
+  const moves = fixture.moves({
+    async onProgress({ step }) {
+      if (step !== 'subscribed') return
+      const other = fixture
+        .moves()
+        .move({ buckets: [bucket, bucketOf(scopeIn('north'))], to: 'south' })
+      during.push(await other.catch((error: unknown) => error))
+    },
+  })
+  await moves.move({ buckets: [bucket], to: 'south' })
+  expect(during).toMatchObject([{ code: 'SHARD_MOVE_REFUSED' }])
+})
+
+test('a password is in no error, whatever is wrong with the connection string', async () => {
+  const bucket = bucketOf(scopeIn('north'))
+  const { north, south } = fixture.drivers
+  const { port } = fixture.server
+  for (const connection of [
+    `host=127.0.0.1 port=${port} dbname=nowhere user=postgres password=secret-word`,
+    `host=127.0.0.1 password = 'secret-word`,
+  ]) {
+    const { createMoves } = await import('../../../src/shards/index.ts')
+    const moves = createMoves({
+      north: { driver: north, connection },
+      south: { driver: south, connection },
+    })
+    const error = await moves
+      .move({ buckets: [bucket], to: 'south' })
+      .catch((each: unknown) => each)
+    expect(error).toBeInstanceOf(Error)
+    for (
+      let at = error as Error | undefined;
+      at !== undefined;
+      at = at.cause as Error | undefined
+    ) {
+      expect(JSON.stringify([at, at.message, at.stack])).not.toContain('secret-word')
+    }
+    const [entry] = (await moves.status()).primaries.flatMap(({ moves: all }) =>
+      all.filter(({ ended }) => !ended),
+    )
+    await fixture.moves().undo(entry?.id ?? '')
+  }
+  expect(await leftovers(fixture)).toEqual([])
+})
+
+test('a target that cannot store the rows is found out, and the move can be undone', async () => {
+  const bucket = bucketOf(scopeIn('north'))
+  const { pools } = fixture
+  await pools.north.query('INSERT INTO orders VALUES ($1, $2, $3)', [bucket, 'o-2', 'never'])
+  await pools.south.query(`ALTER TABLE orders ADD CONSTRAINT narrow CHECK (note <> 'never')`)
+  const error = await fixture
+    .moves()
+    .move({ buckets: [bucket], to: 'south', tables: ['public.orders'] })
+    .catch((each: unknown) => each)
+  expect(error).toMatchObject({ code: 'SHARD_MOVE_STALLED' })
+  const { primaries } = await fixture.moves().status()
+  const open = primaries.flatMap(({ moves }) => moves.filter(({ ended }) => !ended))
+  expect(open.map(({ step }) => step)).toEqual(['copying', 'copying'])
+  await fixture.moves().undo(open[0]?.id ?? '')
+  expect(await leftovers(fixture)).toEqual([])
+  expect(await ownersOf(fixture, bucket)).toEqual(['north'])
+  expect(isHoldfastError(error)).toBe(true)
+})
+
+test('a plan makes the primaries equal, or empties one', async () => {
+  const moves = fixture.moves()
+  const plan = await moves.planRebalance({ atOnce: 500 })
+  expect(plan.flatMap(({ buckets }) => buckets).length).toBeLessThan(50)
+  const drained = await moves.planRebalance({ drain: ['north'], atOnce: 500 })
+  expect(drained.every(({ from, to }) => from === 'north' && to === 'south')).toBe(true)
+  const { primaries, nobody, several } = await moves.status()
+  expect(primaries.reduce((sum, { here }) => sum + here, 0)).toBe(4096)
+  expect([nobody, several]).toEqual([[], []])
+  expect(drained.flatMap(({ buckets }) => buckets)).toHaveLength(
+    primaries.find(({ name }) => name === 'north')?.here ?? 0,
+  )
+})

@@ -1,0 +1,18 @@
+import { ownFiles, type SchemaFiles, schemaFile } from '../../src/schema/schema-files.ts'
+
+/**
+ * The ledger's own SQL with one protection cut out of a function. Fails where the text is no longer
+ * there: a control that still had its protection would prove nothing.
+ */
+export function weakened(name: string, protection: RegExp, instead: string): SchemaFiles {
+  const files = ownFiles()
+  const file = files.repeatables.find((each) => each.name === `app/${name}`)
+  const text = file?.text.replace(protection, () => instead)
+  if (file === undefined || text === undefined || text === file.text) {
+    throw new Error(`app/${name} has no ${protection.source} any more`)
+  }
+  const repeatables = files.repeatables.map((each) =>
+    each === file ? schemaFile(each.name, text) : each,
+  )
+  return { ...files, repeatables }
+}
