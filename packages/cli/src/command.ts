@@ -1,5 +1,8 @@
 import type { Driver } from 'holdfast'
+import type { Observer } from 'holdfast/observe'
 import type { PoolClient } from 'pg'
+import type { Config } from './config.ts'
+import type { Terminal } from './terminal/terminal.ts'
 
 /** A flag, as `--help` shows it and `parseArgs` reads it. */
 export interface Flag {
@@ -8,11 +11,28 @@ export interface Flag {
   readonly value?: string
   readonly about: string
   readonly required?: boolean
+  /** What it is if it is given without a value. */
+  readonly bare?: string
+}
+
+/** An argument that is known by its place. */
+export interface Argument {
+  readonly name: string
+  readonly about: string
+  /** The words it can be. */
+  readonly words?: readonly string[]
+  /** It may be left out, with all that follow. */
+  readonly optional?: boolean
 }
 
 /** Where a command reads and writes: the process, in earnest. */
 export interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>
+  /** Where a configuration file is looked for, from here upwards. */
+  readonly folder: string
+  /** From now on a signal to end does not end the process, but is told here. */
+  stopSignal(): AbortSignal
+  readonly terminal: Terminal
   out(text: string): unknown
   err(text: string): unknown
 }
@@ -21,13 +41,27 @@ export interface Surroundings {
 export interface Call {
   /** Flags by name; those that are required are there. */
   readonly flags: Readonly<Record<string, string | boolean | undefined>>
+  /** Arguments by name; those that are not optional are there. */
+  readonly args: Readonly<Record<string, string | undefined>>
+  /** What follows the command, as it was typed; only of a command that hands it on. */
+  readonly rest: readonly string[]
   readonly schema: string | undefined
-  /** Prints the result: as JSON with --json, else as the text. */
+  /** What the configuration file says. */
+  readonly config: Config
+  readonly asJson: boolean
+  readonly around: Surroundings
+  /** Prints a result: as one line of JSON with --json, else as the text, which is made safe to look at. */
   print(result: object, text: string): void
+  /** The same with a text that was made so already, and then painted. */
+  printPainted(result: object, text: string): void
   /** Tells people how it goes, on the other stream; silent with --json. */
   tell(line: string): void
+  /** The same, but what comes next takes its place if a person looks. */
+  progress(line: string): void
   /** Opens the database for as long as `use` runs. */
   database<T>(use: (driver: Driver<PoolClient>) => Promise<T>): Promise<T>
+  /** The same, to look at it. */
+  observe<T>(use: (observer: Observer, driver: Driver<PoolClient>) => Promise<T>): Promise<T>
 }
 
 /** Did what it should. */
@@ -36,6 +70,8 @@ export const done = 0
 export const failed = 1
 /** The command line was not understood. */
 export const misused = 2
+/** Nothing was changed, because --yes is missing. */
+export const unconfirmed = 3
 
 /** One command. Each has a file of its own in `commands/`, and a line in `commands/index.ts`. */
 export interface Command {
@@ -43,10 +79,16 @@ export interface Command {
   /** One line. */
   readonly about: string
   readonly needsDatabase: boolean
+  readonly args?: readonly Argument[]
   /** Beyond those that every command has. */
   readonly flags: Readonly<Record<string, Flag>>
+  /** Flags are not ours to read: they are handed on. */
+  readonly handsOn?: boolean
   run(call: Call): Promise<number>
 }
+
+/** The flag of every command that changes something. */
+export const yesFlag: Flag = { type: 'boolean', about: 'Do it; without this it is only told' }
 
 /** The command line was not understood; the message says why. */
 export class Misuse extends Error {}

@@ -22,6 +22,10 @@ const nextSteps: Readonly<Record<string, string>> = {
 const unreachable = 'Check host and port of the database URL, and that the server is running.'
 
 export function failureOf(error: unknown): Failure {
+  // Why there is no connection is what people can do something about.
+  if (isHoldfastError(error, 'CONNECTION_UNAVAILABLE') && error.cause !== undefined) {
+    return failureOf(error.cause)
+  }
   if (isHoldfastError(error)) {
     // The message ends with the next step already.
     const reason = error.cause === undefined ? '' : `\nPostgreSQL said: ${said(error.cause)}`

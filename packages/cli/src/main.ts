@@ -1,8 +1,41 @@
 #!/usr/bin/env node
 import { run } from './run.ts'
+import { openScreen } from './terminal/full-screen.ts'
+import { paintFor } from './terminal/paint.ts'
+
+const { stdin, stdout, stderr } = process
+
+/** Until somebody asks for it, signals end the process as always; and so does a second one. */
+function stopSignal(): AbortSignal {
+  const stop = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(name, () => stop.abort(name))
+  }
+  return stop.signal
+}
+
+// Whoever reads us has had enough: head, or a pager that was closed.
+stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === 'EPIPE' ? 0 : 1)
+})
 
 process.exitCode = await run(process.argv.slice(2), {
   environment: process.env,
-  out: (text) => process.stdout.write(text),
-  err: (text) => process.stderr.write(text),
+  folder: process.cwd(),
+  stopSignal,
+  out: (text) => stdout.write(text),
+  err: (text) => stderr.write(text),
+  terminal: {
+    isTerminal: stdout.isTTY,
+    isTold: stderr.isTTY,
+    paint: paintFor(stdout.isTTY, process.env),
+    // In a pipe there is room, unless somebody said how much.
+    size: () => ({
+      columns: stdout.columns ?? (Number(process.env['COLUMNS']) || 160),
+      rows: stdout.rows ?? 40,
+    }),
+    ...(stdin.isTTY && stdout.isTTY
+      ? { openScreen: (onKey, onResize) => openScreen(stdin, stdout, onKey, onResize) }
+      : {}),
+  },
 })

@@ -6,3 +6,18 @@ export function numberOf(value: string | boolean | undefined, flag: string): num
   if (/^\d{1,6}$/.test(value)) return Number(value)
   throw new Misuse(`--${flag} takes a whole number.`)
 }
+
+/** Seconds, with a fraction if need be, as milliseconds. */
+export function secondsOf(value: string | boolean | undefined, flag: string): number | undefined {
+  if (typeof value !== 'string') return undefined
+  const seconds = /^\d{1,5}(\.\d{1,3})?$/.test(value) ? Number(value) : 0
+  if (seconds >= 0.1) return seconds * 1_000
+  throw new Misuse(`--${flag} takes seconds, 0.1 or more.`)
+}
+
+/** The process id of a session. */
+export function pidOf(value: string | undefined): number {
+  const pid = /^\d{1,10}$/.test(value ?? '') ? Number(value) : 0
+  if (pid >= 1 && pid < 2 ** 31) return pid
+  throw new Misuse('<pid> is the process id of a session, as holdfast locks shows it.')
+}

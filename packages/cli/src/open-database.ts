@@ -2,14 +2,14 @@ import type { Driver } from 'holdfast'
 import { fromPg } from 'holdfast/drivers/pg'
 import pg from 'pg'
 
-/** One connection, for as long as `use` runs. */
+/** Two connections at most, for as long as `use` runs: whether locks are real takes two to prove. */
 export async function withDatabase<T>(
   url: string,
   use: (driver: Driver<pg.PoolClient>) => Promise<T>,
 ): Promise<T> {
   const pool = new pg.Pool({
     connectionString: url,
-    max: 1,
+    max: 2,
     application_name: 'holdfast',
     connectionTimeoutMillis: 15_000,
   })

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { isHoldfastError } from 'holdfast/errors'
 import {
   type Call,
@@ -11,16 +10,16 @@ import {
   type Surroundings,
 } from './command.ts'
 import { commands } from './commands/index.ts'
+import { type Config, findConfig, readConfig } from './config.ts'
 import { failureOf } from './failure.ts'
-import { withDatabase } from './open-database.ts'
-import { flagsOf, usage, usageOf } from './usage.ts'
-
-type Flags = Call['flags']
+import { type Line, readLine } from './read-line.ts'
+import { cleanJson, cleanLines } from './terminal/clean-text.ts'
+import { usage, usageOf } from './usage.ts'
 
 /** Runs one command line and gives the exit code. Never throws. */
-export async function run(args: readonly string[], around: Surroundings): Promise<number> {
-  const [first, ...rest] = args
-  if (first === '--help' || first === 'help') return say(around, usage())
+export async function run(typed: readonly string[], around: Surroundings): Promise<number> {
+  const [first, ...rest] = typed
+  if (first === '--help' || first === '-h' || first === 'help') return say(around, usage())
   if (first === '--version') return say(around, `${ownVersion()}\n`)
   const command = commands.find(({ name }) => name === first)
   if (command === undefined) {
@@ -30,33 +29,38 @@ export async function run(args: readonly string[], around: Surroundings): Promis
     around.err(`${reason}.\n\n${usage()}`)
     return misused
   }
-  let flags: Flags
+  let line: Line
   try {
-    flags = readFlags(command, rest)
+    line = readLine(command, rest)
   } catch (error) {
     around.err(`${misuseOf(error)}\n\n${usageOf(command)}`)
     return misused
   }
-  if (flags['help'] === true) return say(around, usageOf(command))
-  return attempt(command, flags, around)
+  if (line.flags['help'] === true) return say(around, usageOf(command))
+  return attempt(command, line, around)
 }
 
-async function attempt(command: Command, flags: Flags, around: Surroundings): Promise<number> {
-  const asJson = flags['json'] === true
+async function attempt(command: Command, line: Line, around: Surroundings): Promise<number> {
+  const asJson = line.flags['json'] === true
+  const progress = progressOn(around, asJson)
   try {
-    return await command.run(callOf(command, flags, around))
+    const config = await configOf(line, around)
+    const code = await command.run(callOf(command, line, config, around, progress))
+    progress.end()
+    return code
   } catch (error) {
+    progress.end()
     const misuse = error instanceof Misuse ? error.message : wrongValue(error)
     if (misuse !== undefined) {
-      around.err(`${misuse}\n\n${usageOf(command)}`)
+      around.err(`${cleanLines(misuse)}\n\n${usageOf(command)}`)
       return misused
     }
     const failure = failureOf(error)
     const text = [`holdfast ${command.name}: ${failure.message}`, failure.next]
     around.err(
       asJson
-        ? `${JSON.stringify({ error: failure })}\n`
-        : `${text.filter((line) => line !== '').join('\n')}\n`,
+        ? `${cleanJson({ error: failure })}\n`
+        : `${cleanLines(text.filter((each) => each !== '').join('\n'))}\n`,
     )
     return failed
   }
@@ -71,45 +75,95 @@ function wrongValue(error: unknown): string | undefined {
     .replace(/ $/, '.')
 }
 
-function callOf(command: Command, flags: Flags, { environment, out, err }: Surroundings): Call {
-  const text = (flag: string, variable: string): string | undefined => {
-    const value = flags[flag]
-    return typeof value === 'string' ? value : environment[variable] || undefined
+async function configOf({ flags }: Line, { environment, folder }: Surroundings): Promise<Config> {
+  const named = flags['config'] ?? (environment['HOLDFAST_CONFIG'] || undefined)
+  const file = typeof named === 'string' ? named : findConfig(folder)
+  return file === undefined ? {} : await readConfig(file)
+}
+
+function callOf(
+  command: Command,
+  line: Line,
+  config: Config,
+  around: Surroundings,
+  progress: Progress,
+): Call {
+  const { environment, out, err } = around
+  /** Flags over environment over configuration file. */
+  const setting = (flag: string, variables: readonly string[], configured: string | undefined) => {
+    const value = line.flags[flag]
+    if (typeof value === 'string') return value
+    return (
+      variables.map((name) => environment[name] || undefined).find((each) => each !== undefined) ??
+      configured
+    )
   }
-  const asJson = flags['json'] === true
+  const asJson = line.flags['json'] === true
+  const schema = setting('schema', ['HOLDFAST_SCHEMA'], config.schema)
+  const database: Call['database'] = async (use) => {
+    const variables = ['HOLDFAST_DATABASE_URL', 'DATABASE_URL']
+    const url = setting('database-url', variables, config.databaseUrl)
+    if (url === undefined) {
+      throw new Misuse(`${command.name} needs a database: set DATABASE_URL or pass --database-url.`)
+    }
+    // Only now: --help must not wait for a client to load, nor fail without one.
+    const { withDatabase } = await import('./open-database.ts')
+    return await withDatabase(url, use)
+  }
   return {
-    flags,
-    schema: text('schema', 'HOLDFAST_SCHEMA'),
-    print: (result, words) => out(asJson ? `${JSON.stringify(result)}\n` : words),
-    tell: (line) => {
-      if (!asJson) err(`${line}\n`)
+    ...line,
+    schema,
+    config,
+    asJson,
+    around,
+    print: (result, words) => {
+      progress.end()
+      out(asJson ? `${cleanJson(result)}\n` : cleanLines(words))
     },
-    database: (use) => {
-      const url = text('database-url', 'DATABASE_URL')
-      if (url === undefined) {
-        throw new Misuse(
-          `${command.name} needs a database: set DATABASE_URL or pass --database-url.`,
+    printPainted: (result, words) => {
+      progress.end()
+      out(asJson ? `${cleanJson(result)}\n` : words)
+    },
+    tell: (text) => {
+      if (!asJson) err(`${cleanLines(text)}\n`)
+    },
+    progress: progress.show,
+    database,
+    observe: (use) =>
+      database(async (driver) => {
+        const { createObserver } = await import('holdfast/observe')
+        const options = schema === undefined ? {} : { schema }
+        return await use(
+          createObserver(driver, { ...options, claims: config.claims ?? [] }),
+          driver,
         )
-      }
-      return withDatabase(url, use)
-    },
+      }),
   }
 }
 
-/** @throws if a flag is unknown, lacks its value or is missing */
-function readFlags(command: Command, args: readonly string[]): Flags {
-  const known = flagsOf(command)
-  const options = Object.fromEntries(
-    Object.entries(known).map(([name, { type }]) => [name, { type }]),
-  )
-  const { values } = parseArgs({ args: [...args], options, strict: true, allowPositionals: false })
-  const flags = values as Flags
-  const missing = Object.entries(known).find(
-    ([name, { required }]) => required === true && flags[name] === undefined,
-  )
-  if (missing !== undefined && flags['help'] !== true)
-    throw new Misuse(`--${missing[0]} is needed.`)
-  return flags
+interface Progress {
+  show(line: string): void
+  end(): void
+}
+
+/** One line that is written over while a person looks; else a line for each step. */
+function progressOn({ terminal, err }: Surroundings, asJson: boolean): Progress {
+  let shown = false
+  return {
+    show(line) {
+      if (asJson) return
+      if (!terminal.isTold) {
+        err(`${cleanLines(line)}\n`)
+        return
+      }
+      err(`\r\u001B[2K${cleanLines(line)}`)
+      shown = true
+    },
+    end() {
+      if (shown) err('\r\u001B[2K')
+      shown = false
+    },
+  }
 }
 
 /** The first sentence; an argument that belongs to no flag is not repeated. */

@@ -1,4 +1,4 @@
-import type { Command, Flag } from './command.ts'
+import type { Argument, Command, Flag } from './command.ts'
 import { commands } from './commands/index.ts'
 
 const common: Readonly<Record<string, Flag>> = {
@@ -6,6 +6,12 @@ const common: Readonly<Record<string, Flag>> = {
     type: 'string',
     value: '<name>',
     about: 'Name of the schema; else HOLDFAST_SCHEMA, else holdfast',
+  },
+  config: {
+    type: 'string',
+    value: '<file>',
+    about:
+      'Configuration; else HOLDFAST_CONFIG, else holdfast.config.json, .ts or .js here or above',
   },
   json: { type: 'boolean', about: 'Print the result as JSON' },
   help: { type: 'boolean', about: 'Print this' },
@@ -15,7 +21,8 @@ const connection: Readonly<Record<string, Flag>> = {
   'database-url': {
     type: 'string',
     value: '<url>',
-    about: 'Where to connect; else DATABASE_URL, which other users of the machine cannot see',
+    about:
+      'Where to connect; else HOLDFAST_DATABASE_URL or DATABASE_URL, which other users of the machine cannot see',
   },
 }
 
@@ -26,18 +33,31 @@ export function flagsOf(command: Command): Readonly<Record<string, Flag>> {
 
 /** What `holdfast --help` prints. */
 export function usage(): string {
-  const list = commands.map(({ name, about }) => [name, about] as const)
+  const list = commands.map((command) => [synopsis(command), command.about] as const)
   return `Usage: holdfast <command> [flags]\n\n${columns(list)}\nholdfast <command> --help lists the flags of a command.\n`
+}
+
+function synopsis({ name, args = [] }: Command): string {
+  return [name, ...args.map(argumentText)].join(' ')
+}
+
+function argumentText({ name, words, optional }: Argument): string {
+  const text = words === undefined ? `<${name}>` : words.join('|')
+  return optional === true ? `[${text}]` : text
 }
 
 /** What `holdfast <command> --help` prints. */
 export function usageOf(command: Command): string {
-  const flags = Object.entries(flagsOf(command))
-  const list = flags.map(([name, flag]) => {
-    const shown = flag.value === undefined ? `--${name}` : `--${name} ${flag.value}`
-    return [shown, flag.required === true ? `${flag.about} (required)` : flag.about] as const
-  })
-  return `Usage: holdfast ${command.name} [flags]\n\n${command.about}.\n\n${columns(list)}`
+  const flags = command.handsOn === true ? [] : Object.entries(flagsOf(command))
+  const list = [
+    ...(command.args ?? []).map((arg) => [argumentText(arg), arg.about] as const),
+    ...flags.map(([name, flag]) => {
+      const value = flag.bare === undefined ? flag.value : `[${flag.value}]`
+      const shown = value === undefined ? `--${name}` : `--${name} ${value}`
+      return [shown, flag.required === true ? `${flag.about} (required)` : flag.about] as const
+    }),
+  ]
+  return `Usage: holdfast ${synopsis(command)} [flags]\n\n${command.about}.\n${list.length === 0 ? '' : `\n${columns(list)}`}`
 }
 
 function columns(list: readonly (readonly [string, string])[]): string {

@@ -10,13 +10,13 @@ export const audit: Command = {
   flags: {
     list: { type: 'string', value: '<n>', about: 'How many problems are listed; 100 unless told' },
   },
-  async run({ flags, schema, database, print, tell }) {
+  async run({ flags, schema, database, print, progress }) {
     const list = numberOf(flags['list'], 'list') ?? 100
     const found = await database((driver) =>
       createHoldfast(driver, schema === undefined ? {} : { ledger: { schema } }).ledger.audit({
         list,
         onProgress: (at) =>
-          tell(
+          progress(
             `${percent(at.done, at.of)}: ${at.accounts} accounts, ${at.movements} movements, ${at.found} problems`,
           ),
       }),

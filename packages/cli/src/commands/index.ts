@@ -1,10 +1,39 @@
 import type { Command } from '../command.ts'
 import { audit } from './audit.ts'
+import { cancel } from './cancel.ts'
+import { claims } from './claims.ts'
+import { console } from './console.ts'
 import { doctor } from './doctor.ts'
 import { grants } from './grants.ts'
+import { holds } from './holds.ts'
+import { leases } from './leases.ts'
+import { ledger } from './ledger.ts'
+import { locks } from './locks.ts'
 import { maintain } from './maintain.ts'
 import { migrate } from './migrate.ts'
 import { plan } from './plan.ts'
+import { schedules } from './schedules.ts'
+import { shards } from './shards.ts'
+import { top } from './top.ts'
+import { why } from './why.ts'
 
 /** Every command, in the order `--help` lists them. */
-export const commands: readonly Command[] = [migrate, plan, doctor, grants, audit, maintain]
+export const commands: readonly Command[] = [
+  migrate,
+  plan,
+  grants,
+  doctor,
+  locks,
+  top,
+  why,
+  cancel,
+  ledger,
+  holds,
+  audit,
+  maintain,
+  claims,
+  leases,
+  schedules,
+  shards,
+  console,
+]

@@ -4,8 +4,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createDatabase, waitUntil, withClient } from '@holdfast/testkit'
-import { beforeAll, describe, expect, inject, test } from 'vitest'
+import {
+  createDatabase,
+  type PostgresServer,
+  startPostgres,
+  waitUntil,
+  withClient,
+} from '@holdfast/testkit'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const fromSource = new URL('../../../holdfast/test/support/from-source.ts', import.meta.url).href
@@ -16,10 +22,14 @@ interface Result {
   readonly err: string
 }
 
+// The server that tests share loses data in a crash, and the doctor would say so.
+let server: PostgresServer
 let url: string
 beforeAll(async () => {
-  url = await createDatabase(inject('postgresUrl'))
+  server = await startPostgres({ settings: { fsync: 'on' } })
+  url = await server.createDatabase()
 })
+afterAll(() => server.stop('immediate'))
 
 /** Runs the command; the environment has nothing of ours unless it is given. */
 function holdfast(
@@ -154,7 +164,9 @@ describe('on a database', () => {
   test('doctor, migrate, doctor, drift, doctor, repair, doctor', async () => {
     const missing = await withUrl('doctor')
     expect(missing.code).toBe(1)
+    expect(missing.out).toContain('\nSchema\n\nerror: schema: Holdfast is not installed')
     expect(missing.out).toContain('[schema-missing]\n  Run `holdfast migrate`')
+    expect(missing.out).toContain('\n1 error, 1 note. The line below each says what to do.\n')
 
     const first = await withUrl('migrate')
     expect(first.code).toBe(0)
@@ -165,11 +177,12 @@ describe('on a database', () => {
       out: 'Schema "holdfast" is up to date already.\n',
       err: '',
     })
-    expect(await withUrl('doctor')).toEqual({
-      code: 0,
-      out: 'Everything is as expected.\n',
-      err: '',
-    })
+    // A note is no failure.
+    const healthy = await withUrl('doctor')
+    expect([healthy.code, healthy.err]).toEqual([0, ''])
+    expect(healthy.out).toMatch(
+      /^The application's role\n\nnote: .* was not named: .* \[not-checked\]\n {2}Name it: [^]*\n1 note\./,
+    )
 
     await withClient(url, (client) =>
       client.query('ALTER FUNCTION holdfast.apply SECURITY INVOKER'),
@@ -178,8 +191,11 @@ describe('on a database', () => {
     expect(drifted.code).toBe(1)
     expect(JSON.parse(drifted.out)).toEqual({
       findings: [
+        expect.objectContaining({ code: 'not-checked', severity: 'note', group: 'role' }),
         {
           code: 'function-security',
+          severity: 'error',
+          group: 'schema',
           object: expect.stringMatching(/^function apply\(/),
           what: expect.any(String),
           fix: expect.stringContaining('holdfast migrate --repair'),
@@ -225,14 +241,19 @@ describe('on a database', () => {
     const schema = 'of_roles'
     const role = `app_${new URL(url).pathname.slice(6)}`
     await withUrl('migrate', '--schema', schema)
-    await withClient(url, (client) => client.query(`CREATE ROLE ${role}`))
+    await withClient(url, (client) =>
+      client.query(`CREATE ROLE ${role};
+        ALTER ROLE ${role} SET statement_timeout = '30s';
+        ALTER ROLE ${role} SET lock_timeout = '5s';
+        ALTER ROLE ${role} SET idle_in_transaction_session_timeout = '1min'`),
+    )
     const doctor = (): Promise<Result> => withUrl('doctor', '--schema', schema, '--role', role)
     const before = await doctor()
     expect(before.code).toBe(1)
     expect(before.out).toContain('[role-privilege-missing]')
     const { out: sql } = await holdfast(['grants', '--schema', schema, '--role', role])
     await withClient(url, (client) => client.query(sql))
-    expect((await doctor()).code).toBe(0)
+    expect(await doctor()).toEqual({ code: 0, out: 'Everything is as expected.\n', err: '' })
     await withClient(url, (client) => client.query(`GRANT SELECT ON ${schema}.balance TO ${role}`))
     const after = await doctor()
     expect(after.code).toBe(1)

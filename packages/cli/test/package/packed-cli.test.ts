@@ -81,4 +81,26 @@ describe('the packed command', () => {
     const { stdout: sql } = await run('node', [program, 'plan', '--schema', 'x'])
     expect(sql).toContain('CREATE TABLE "x".')
   })
+
+  test('lists commands and their flags without a client, and says what is missing', async () => {
+    const bare = await mkdtemp(join(tmpdir(), 'holdfast-cli-bare-'))
+    const modules = join(bare, 'node_modules')
+    await unpack('holdfast', join(modules, 'holdfast'))
+    await unpack('cli', join(modules, '@holdfast/cli'))
+    await symlink(join(workspaceRoot, 'node_modules/croner'), join(modules, 'croner'))
+    const program = join(modules, '@holdfast/cli/dist/main.js')
+    const { stdout: help } = await run('node', [program, '--help'])
+    const names = [...help.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name as string)
+    expect(names).toEqual(expect.arrayContaining(['locks', 'top', 'why', 'schedules', 'console']))
+    for (const name of ['locks', 'top', 'audit', 'doctor', 'schedules']) {
+      const { stdout } = await run('node', [program, name, '--help'])
+      expect(stdout).toContain(`Usage: holdfast ${name}`)
+    }
+    const failing = run('node', [program, 'console'], { cwd: bare })
+    await expect(failing).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('npm install --save-dev @holdfast/console'),
+    })
+    await rm(bare, { recursive: true })
+  })
 })

@@ -1,0 +1,27 @@
+import { readFile } from 'node:fs/promises'
+import type { ClaimsOptions } from 'holdfast/claims'
+import { type Call, type Flag, Misuse } from './command.ts'
+
+/** The flag that names a file with claims options. */
+export const claimsFlag: Flag = {
+  type: 'string',
+  value: '<file>',
+  about: 'JSON with an array of claims options; else claims of the configuration file',
+}
+
+/** What `hf.claims(…)` is called with, one table or several: from the file that was named, or the configuration. */
+export async function claimsOf({ flags, config }: Call): Promise<readonly ClaimsOptions[]> {
+  const file = flags['claims']
+  if (typeof file !== 'string') return config.claims ?? []
+  let content: unknown
+  try {
+    content = JSON.parse(await readFile(file, 'utf8'))
+  } catch {
+    throw new Misuse(`--claims: ${file} cannot be read as JSON.`)
+  }
+  const tables = Array.isArray(content) ? (content as unknown[]) : [content]
+  const isTable = (value: unknown): boolean =>
+    typeof value === 'object' && value !== null && 'table' in value
+  if (!tables.every(isTable)) throw new Misuse('--claims: each entry needs at least a table.')
+  return tables as readonly ClaimsOptions[]
+}

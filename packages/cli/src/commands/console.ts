@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { type Call, type Command, failed } from '../command.ts'
+
+export const console: Command = {
+  name: 'console',
+  about: 'The same in the browser, by @holdfast/console; flags are handed on to it',
+  needsDatabase: true,
+  handsOn: true,
+  flags: {},
+  async run(call) {
+    const program = findConsole(call.around.folder)
+    if (program === undefined) {
+      call.tell(
+        'The console is a package of its own, which is not installed here.\n  npm install --save-dev @holdfast/console\nor run it without installing it: npx @holdfast/console',
+      )
+      return failed
+    }
+    return await runConsole(program, call)
+  },
+}
+
+/** Not among our dependencies: whoever wants a browser installs it. */
+const packageName = '@holdfast/console'
+
+/** Installed beside the project that we are run in, or beside ourselves. */
+function findConsole(folder: string): string | undefined {
+  for (const from of [join(folder, 'package.json'), import.meta.url]) {
+    try {
+      const require = createRequire(from)
+      const manifest = require.resolve(`${packageName}/package.json`)
+      const { bin } = require(manifest) as { readonly bin: Readonly<Record<string, string>> }
+      const [program] = Object.values(bin)
+      if (program !== undefined) return join(dirname(manifest), program)
+    } catch {
+      // Not there; the next place may have it.
+    }
+  }
+  return undefined
+}
+
+/** What the configuration file says becomes flags and variables that ours and the caller's go before. */
+async function runConsole(program: string, { config, rest, around }: Call): Promise<number> {
+  const configured = Object.entries(config.console ?? {}).flatMap(([name, value]) =>
+    value === true ? [`--${name}`] : value === false ? [] : [`--${name}`, String(value)],
+  )
+  const { environment } = around
+  const known = environment['HOLDFAST_DATABASE_URL'] || environment['DATABASE_URL']
+  const child = spawn(process.execPath, [program, ...configured, ...rest], {
+    stdio: 'inherit',
+    env: {
+      ...environment,
+      ...(known || config.databaseUrl === undefined
+        ? {}
+        : { HOLDFAST_DATABASE_URL: config.databaseUrl }),
+      ...(environment['HOLDFAST_SCHEMA'] || config.schema === undefined
+        ? {}
+        : { HOLDFAST_SCHEMA: config.schema }),
+    },
+  })
+  // A signal from a terminal reaches both; one that is sent to us alone is handed on.
+  const stop = around.stopSignal()
+  stop.addEventListener('abort', () => child.kill(String(stop.reason) as NodeJS.Signals))
+  return await new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code) => resolve(code ?? failed))
+  })
+}

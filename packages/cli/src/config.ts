@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, extname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { ClaimsOptions } from 'holdfast/claims'
+import { Misuse } from './command.ts'
+import type { ShardSetting } from './shards-primaries.ts'
+
+/** What can be written into `holdfast.config.json`, `.js`, `.mjs` or `.ts`. */
+export interface Config {
+  readonly databaseUrl?: string
+  /** Name of the schema. */
+  readonly schema?: string
+  /** Tables that rows are claimed from, as `hf.claims` is told about them. */
+  readonly claims?: readonly ClaimsOptions[]
+  /** The primaries of `holdfast shards`, by their names. */
+  readonly shards?: Readonly<Record<string, ShardSetting>>
+  /** Flags of `holdfast console`, without their dashes. */
+  readonly console?: Readonly<Record<string, string | number | boolean>>
+}
+
+const names = ['json', 'ts', 'js', 'mjs'].map((ending) => `holdfast.config.${ending}`)
+
+/** The first configuration file from this folder upwards. */
+export function findConfig(folder: string): string | undefined {
+  for (let at = resolve(folder); ; at = dirname(at)) {
+    const found = names.map((name) => join(at, name)).find((file) => existsSync(file))
+    if (found !== undefined) return found
+    if (dirname(at) === at) return undefined
+  }
+}
+
+/** Reads one file. No value of it is repeated in a message: one is a database URL. @throws Misuse */
+export async function readConfig(file: string): Promise<Config> {
+  let content: unknown
+  try {
+    content =
+      extname(file) === '.json'
+        ? JSON.parse(await readFile(file, 'utf8'))
+        : ((await import(pathToFileURL(file).href)) as { readonly default?: unknown }).default
+  } catch (error) {
+    const { code, name } = error as NodeJS.ErrnoException
+    throw new Misuse(`${file} cannot be read (${code ?? name}).`)
+  }
+  return checked(content, file)
+}
+
+type Check = readonly [test: (value: unknown) => boolean, wanted: string]
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isTable = (value: unknown): boolean => isObject(value) && 'table' in value
+
+const isPrimary = (value: unknown): boolean =>
+  isText(value) ||
+  (isObject(value) &&
+    'url' in value &&
+    isText(value.url) &&
+    (!('peerUrl' in value) || isText(value.peerUrl)))
+
+const checks: Readonly<Record<keyof Config, Check>> = {
+  databaseUrl: [isText, 'a text'],
+  schema: [isText, 'a text'],
+  claims: [
+    (value) => Array.isArray(value) && value.every(isTable),
+    'a list of claims options, each with a table',
+  ],
+  shards: [
+    (value) => isObject(value) && Object.values(value).every(isPrimary),
+    'an object of primaries by their names, each a URL or an object with url and peerUrl',
+  ],
+  console: [
+    (value) =>
+      isObject(value) &&
+      Object.values(value).every((each) => ['string', 'number', 'boolean'].includes(typeof each)),
+    'an object of flags and their values',
+  ],
+}
+
+function checked(content: unknown, file: string): Config {
+  if (!isObject(content)) throw new Misuse(`${file} must contain an object.`)
+  for (const [key, value] of Object.entries(content)) {
+    if (value === undefined) continue
+    if (!Object.hasOwn(checks, key)) {
+      throw new Misuse(
+        `${file}: ${JSON.stringify(key)} is not known; ${Object.keys(checks).join(', ')} are.`,
+      )
+    }
+    const [isFine, wanted] = checks[key as keyof Config]
+    if (!isFine(value)) throw new Misuse(`${file}: ${key} must be ${wanted}.`)
+  }
+  return content as Config
+}
