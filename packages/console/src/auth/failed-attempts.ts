@@ -1,0 +1,66 @@
+/** How many wrong tokens an address may show in a minute; all addresses that are not known share the last. */
+const allowed = { perAddress: 10, unknown: 60 }
+const windowMs = 60_000
+const mostAddresses = 2_000
+
+/**
+ * Counts wrong tokens by where they come from. Bounded: when it is full, the address that failed longest
+ * ago is forgotten.
+ */
+export class FailedAttempts {
+  readonly #now: () => number
+  readonly #failures = new Map<string, { count: number; sinceMs: number }>()
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  get size(): number {
+    return this.#failures.size
+  }
+
+  /** How long an address has to wait; 0 if it may try. */
+  waitMs(address: string | undefined): number {
+    const key = networkOf(address)
+    const entry = this.#failures.get(key)
+    if (entry === undefined) return 0
+    const restMs = entry.sinceMs + windowMs - this.#now()
+    if (restMs <= 0) {
+      this.#failures.delete(key)
+      return 0
+    }
+    return entry.count < (address === undefined ? allowed.unknown : allowed.perAddress) ? 0 : restMs
+  }
+
+  add(address: string | undefined): void {
+    const key = networkOf(address)
+    const entry = this.#failures.get(key) ?? { count: 0, sinceMs: this.#now() }
+    entry.count += 1
+    // Moves to the end: the first entry is the one that failed longest ago.
+    this.#failures.delete(key)
+    this.#failures.set(key, entry)
+    if (this.#failures.size > mostAddresses) {
+      for (const oldest of this.#failures.keys()) {
+        this.#failures.delete(oldest)
+        break
+      }
+    }
+  }
+}
+
+/** Of IPv6 the first half: whoever has one address has all that start so. */
+function networkOf(address: string | undefined): string {
+  if (address === undefined) return ''
+  if (!address.includes(':') || address.includes('.')) return address
+  const [left = '', right] = (address.split('%')[0] ?? '').split('::')
+  const [start, end] = [left, right ?? ''].map((part) =>
+    part.split(':').filter((one) => one !== ''),
+  )
+  const missing = right === undefined ? 0 : 8 - (start?.length ?? 0) - (end?.length ?? 0)
+  const groups = [
+    ...(start ?? []),
+    ...Array<string>(Math.max(0, missing)).fill('0'),
+    ...(end ?? []),
+  ]
+  return `${groups.slice(0, 4).join(':').toLowerCase()}::`
+}

@@ -1,0 +1,151 @@
+import { readFileSync } from 'node:fs'
+import { fromPg } from 'holdfast/drivers/pg'
+import pg from 'pg'
+import { LoginLink } from '../auth/login-link.ts'
+import { ConsoleOptionError } from '../core/option-error.ts'
+import { type ListeningConsole, listen } from '../node/listen.ts'
+import { assembleConsole } from '../server/create-console.ts'
+import type { DatabaseSource } from '../watch/watched-database.ts'
+import { Misuse, usage, type Wish, wishOf } from './flags.ts'
+import { reasonOf } from './reason.ts'
+
+/** Where a command reads and writes. */
+export interface Surroundings {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  out(text: string): unknown
+  err(text: string): unknown
+  /** Ends the console when it aborts. */
+  readonly stop: AbortSignal
+}
+
+const done = 0
+const failed = 1
+const misused = 2
+/** How often the tree is kept while nobody looks, so that one can look back at what was before. */
+const backgroundMs = 5_000
+/** Under which name its sessions show up on the server. No action touches them. */
+const application = 'holdfast-console'
+
+/** Runs the console until it is stopped, and gives the exit code. Never throws. */
+export async function runCommand(args: readonly string[], around: Surroundings): Promise<number> {
+  const { out, err } = around
+  let wish: Wish
+  try {
+    wish = wishOf(args, around.environment)
+  } catch (error) {
+    if (!(error instanceof Misuse)) throw error
+    err(`${error.message}\n\n${usage}`)
+    return misused
+  }
+  if (wish.help || wish.version) {
+    out(wish.help ? usage : `${ownVersion()}\n`)
+    return done
+  }
+  const pools = Object.entries(wish.databases).map(([name, url]) => [name, poolOf(url)] as const)
+  try {
+    const reached = await Promise.all(pools.map(([name, pool]) => reach(name, pool, err)))
+    if (!reached.includes(true)) return failed
+    const server = await start(wish, Object.fromEntries(pools), around)
+    await stopped(around.stop)
+    await server.close()
+    return done
+  } catch (error) {
+    const known = error instanceof ConsoleOptionError
+    err(`holdfast-console: ${known ? error.message : reasonOf(error)}\n`)
+    return known ? misused : failed
+  } finally {
+    await Promise.all(pools.map(([, pool]) => pool.end()))
+  }
+}
+
+async function start(
+  wish: Wish,
+  pools: Readonly<Record<string, pg.Pool>>,
+  { out }: Surroundings,
+): Promise<ListeningConsole> {
+  const { host, publicUrl, base, actions, tokens, secret, schema } = wish
+  let address = ''
+  const link = (token: string): string =>
+    `Open this address to log in; it works once:\n  ${address}/login#token=${token}\n`
+  const role = actions.length > 0 ? 'operate' : 'view'
+  const loginLink =
+    tokens.length > 0
+      ? undefined
+      : new LoginLink({ name: 'this terminal', role }, (next) => out(link(next)))
+  const databases = Object.fromEntries(
+    Object.entries(pools).map(([name, pool]): [string, DatabaseSource] => [
+      name,
+      {
+        driver: fromPg(pool),
+        ownApplication: application,
+        ...(schema === undefined ? {} : { schema }),
+      },
+    ]),
+  )
+  const holdfastConsole = assembleConsole(
+    {
+      databases,
+      auth: { tokens, ...(secret === undefined ? {} : { secret }) },
+      ...(base === '' ? {} : { base }),
+      // Loopback names are always this machine; a page elsewhere cannot make a browser send them.
+      hosts: ['localhost', '127.0.0.1', '[::1]', ...(publicUrl ? [publicUrl.host] : [])],
+      origins: publicUrl ? [publicUrl.origin] : [],
+      redact: wish.redact,
+      metrics: true,
+      actions,
+      history: { minutes: wish.historyMinutes, everyMs: backgroundMs },
+    },
+    { loginLink },
+  )
+  const server = await listen(holdfastConsole, { port: wish.port, host }).catch(
+    (error: unknown) => {
+      holdfastConsole.close()
+      throw error
+    },
+  )
+  address = publicUrl?.href.replace(/\/$/, '') ?? `http://${shownHost(host)}:${server.port}`
+  out(`Holdfast console on ${address}/\n${loginLink === undefined ? '' : link(loginLink.token)}`)
+  return server
+}
+
+function poolOf(url: string): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    // Two questions at once, and the lock tree.
+    max: 3,
+    application_name: application,
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 15_000,
+  })
+  // A connection that breaks while idle; the next question will say so.
+  pool.on('error', () => undefined)
+  return pool
+}
+
+async function reach(name: string, pool: pg.Pool, err: Surroundings['err']): Promise<boolean> {
+  try {
+    const client = await pool.connect()
+    client.release()
+    return true
+  } catch (error) {
+    err(`Database ${name} cannot be reached: ${reasonOf(error)}\n`)
+    return false
+  }
+}
+
+function shownHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function stopped(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (signal.aborted) resolve()
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  return promise
+}
+
+function ownVersion(): string {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(manifest) as { readonly version: string }).version
+}

@@ -1,0 +1,58 @@
+/**
+ * What goes over the wire beside the observer's own data. Types only, and nothing of Node: the browser
+ * side imports them too.
+ */
+import type { HotKey, LockTree } from 'holdfast/observe'
+
+/** What somebody may do. Each may do what the ones before it may, but `metrics`, which is for scrapers. */
+export type Role = 'metrics' | 'view' | 'operate'
+
+/** Something that changes the database. */
+export type Action = 'cancel' | 'terminate' | 'schedule-pause' | 'schedule-resume' | 'schedule-run'
+
+/** Answer of `GET api/info`. */
+export interface Info {
+  readonly version: string
+  readonly identity: { readonly name: string; readonly role: Role }
+  /** To be sent as `x-holdfast-csrf`; absent with a bearer token, which needs none. */
+  readonly csrf?: string
+  /** When the session ends at the latest; absent where the host application decides. */
+  readonly expiresAt?: string
+  /** What this identity may do, and can be done here. */
+  readonly actions: readonly Action[]
+  readonly redaction: { readonly keys: boolean; readonly queries: boolean }
+  readonly databases: readonly DatabaseInfo[]
+  readonly pollMs: number
+  readonly history: { readonly minutes: number; readonly always: boolean }
+}
+
+/** One database that the console looks at. */
+export interface DatabaseInfo {
+  readonly name: string
+  readonly features: { readonly doctor: boolean; readonly actions: boolean }
+}
+
+/** Data of the event `tree`. */
+export interface TreeEvent extends LockTree {
+  readonly hotKeys: readonly HotKey[]
+}
+
+/** One instant that is remembered. */
+export interface HistoryPoint {
+  readonly at: string
+  readonly sessions: number
+  readonly waiting: number
+  readonly longestWaitMs: number
+  /** Of one lock, where one was asked for. */
+  readonly holders?: readonly number[]
+}
+
+/** Every answer that is not what was asked for. */
+export interface ApiError {
+  readonly code: string
+  readonly message: string
+  /** What to do about it. */
+  readonly next: string
+  /** What PostgreSQL said, where it did. */
+  readonly sqlState?: string
+}

@@ -1,0 +1,62 @@
+import type { Authenticate } from '../auth/authenticator.ts'
+import type { ConsoleToken } from '../auth/tokens.ts'
+import type { Action } from '../core/wire.ts'
+import type { RedactOptions } from '../watch/redactor.ts'
+import type { DatabaseSource, MetricsSource } from '../watch/watched-database.ts'
+import type { Audit } from './actions.ts'
+
+/** Who may look. Without tokens and without `authenticate` the console is closed to everybody. */
+export interface ConsoleAuth {
+  readonly tokens?: readonly ConsoleToken[]
+  /**
+   * Says who somebody is, by what the host application knows of the request: its own session, the header of
+   * a proxy that authenticates. Undefined is nobody. It must not trust what anybody can send.
+   */
+  readonly authenticate?: Authenticate
+  /**
+   * Signs session cookies; at least 32 characters. Needed where several processes serve the console, and to
+   * keep sessions over a restart. @defaultValue random, made at the start
+   */
+  readonly secret?: string
+  /** A session ends after so long without a request. @defaultValue 30 */
+  readonly idleMinutes?: number
+  /** A session ends so long after the login. @defaultValue 12 */
+  readonly absoluteHours?: number
+}
+
+/** What is remembered, so that one can look back. */
+export interface HistoryOptions {
+  /** @defaultValue 15 */
+  readonly minutes?: number
+  /** Per database. @defaultValue 16 */
+  readonly maxMegabytes?: number
+  /** Look so often also while nobody listens. @defaultValue never */
+  readonly everyMs?: number
+}
+
+/** Options of `createConsole`. */
+export interface ConsoleOptions extends DatabaseSource {
+  /** Several databases by name, instead of `driver` or `observer`. */
+  readonly databases?: Readonly<Record<string, DatabaseSource>>
+  readonly auth?: ConsoleAuth
+  /** The path under which browsers see it: `/ops/console`. @defaultValue the root, or what an adapter knows */
+  readonly base?: string
+  /** Names under which it may be asked for; others are refused. An entry without a port stands for all ports. @defaultValue any */
+  readonly hosts?: readonly string[]
+  /** Origins of its pages where a proxy changes the host: `https://ops.example.com`. */
+  readonly origins?: readonly string[]
+  /** What is masked before it leaves the server; `true` is keys and queries. @defaultValue nothing */
+  readonly redact?: boolean | RedactOptions
+  /** What the role `operate` may do. @defaultValue nothing */
+  readonly actions?: readonly Action[]
+  /** Hears of every action, before and after. @defaultValue a line of JSON on the standard output */
+  readonly audit?: Audit
+  readonly history?: HistoryOptions
+  /**
+   * Answers `GET metrics`: what `createMetrics` of `holdfast/observe` made for this process, or `true` for
+   * metrics of what the console sees. @defaultValue there are none
+   */
+  readonly metrics?: boolean | MetricsSource
+  /** Where a request comes from, to slow down who guesses tokens. @defaultValue what an adapter knows */
+  readonly clientAddress?: (request: Request) => string | undefined
+}

@@ -1,0 +1,141 @@
+import { Authenticator } from '../auth/authenticator.ts'
+import { FailedAttempts } from '../auth/failed-attempts.ts'
+import type { LoginLink } from '../auth/login-link.ts'
+import { hashOf, randomKey } from '../auth/secret.ts'
+import { Sessions } from '../auth/sessions.ts'
+import { knownTokens } from '../auth/tokens.ts'
+import { ConsoleOptionError } from '../core/option-error.ts'
+import { checkedBase } from '../http/base-path.ts'
+import { Redactor } from '../watch/redactor.ts'
+import {
+  type DatabaseSource,
+  watchDatabase,
+  type WatchedDatabase,
+} from '../watch/watched-database.ts'
+import { allActions, type Audit } from './actions.ts'
+import type { ConsoleOptions } from './console-options.ts'
+import { type StreamTimes, streamTimes } from './event-stream.ts'
+import { Handler } from './handler.ts'
+
+/** A console. */
+export interface HoldfastConsole {
+  /** Answers a request. Never rejects. */
+  readonly fetch: (request: Request) => Promise<Response>
+  /** Ends all streams and stops looking. The driver stays open: it is the caller's. */
+  readonly close: () => void
+}
+
+/** What only the command and our tests set. */
+export interface ConsoleInside {
+  readonly now: () => number
+  readonly loginLink: LoginLink | undefined
+  readonly pollMs: number
+  readonly streamTimes: StreamTimes
+}
+
+/**
+ * A console over one database or several, as a handler of requests. It is closed until `auth` says who may
+ * look, and changes nothing until `actions` says what may be done.
+ *
+ * @example
+ * const holdfastConsole = createConsole({
+ *   driver: fromPg(pool),
+ *   base: '/holdfast',
+ *   auth: { tokens: [{ name: 'on-call', role: 'view', token: process.env.CONSOLE_TOKEN }] },
+ * })
+ * app.mount('/holdfast', holdfastConsole.fetch) // Hono
+ * @throws ConsoleOptionError if an option would not protect, or not work
+ */
+export function createConsole(options: ConsoleOptions): HoldfastConsole {
+  return assembleConsole(options, {})
+}
+
+/** The same, with its inside open. */
+export function assembleConsole(
+  options: ConsoleOptions,
+  inside: Partial<ConsoleInside>,
+): HoldfastConsole {
+  const { auth = {}, history = {}, redact = false, actions = [] } = options
+  const { now = Date.now, loginLink, pollMs = 1_000 } = inside
+  const unknown = actions.find((action) => !allActions.includes(action))
+  if (unknown !== undefined) throw new ConsoleOptionError(`actions: ${unknown} is none`)
+  if (auth.secret !== undefined && auth.secret.length < 32) {
+    throw new ConsoleOptionError('auth.secret has at least 32 characters')
+  }
+  const key = auth.secret === undefined ? randomKey() : hashOf(auth.secret)
+  const sessions = new Sessions(
+    key,
+    {
+      idleMs: minutesOf(auth.idleMinutes ?? 30, 'auth.idleMinutes'),
+      absoluteMs: 60 * minutesOf(auth.absoluteHours ?? 12, 'auth.absoluteHours'),
+    },
+    now,
+  )
+  const authenticator = new Authenticator({
+    tokens: knownTokens(auth.tokens ?? []),
+    authenticate: auth.authenticate,
+    loginLink,
+    sessions,
+    attempts: new FailedAttempts(now),
+    now,
+  })
+  const redactor = new Redactor(
+    typeof redact === 'boolean' ? { keys: redact, queries: redact } : redact,
+    key,
+  )
+  const minutes = history.minutes ?? 15
+  minutesOf(minutes, 'history.minutes')
+  const limits = {
+    minutes,
+    maxBytes: (history.maxMegabytes ?? 16) * 1_048_576,
+    pollMs,
+    backgroundMs: history.everyMs === undefined ? undefined : Math.max(1_000, history.everyMs),
+  }
+  // A console that is closed looks at nothing either.
+  const databases: WatchedDatabase[] = authenticator.closed
+    ? []
+    : Object.entries(sourcesOf(options)).map(([name, source]) =>
+        watchDatabase(name, source, redactor, limits, options.metrics ?? false),
+      )
+  const handler = new Handler({
+    authenticator,
+    sessions,
+    redactor,
+    databases,
+    base: options.base === undefined ? undefined : checkedBase(options.base),
+    hosts: options.hosts?.map((host) => host.toLowerCase()),
+    origins: options.origins ?? [],
+    actions,
+    audit: options.audit ?? auditLine,
+    clientAddress: options.clientAddress,
+    info: { pollMs, history: { minutes, always: limits.backgroundMs !== undefined } },
+    streamTimes: inside.streamTimes ?? streamTimes,
+  })
+  return {
+    fetch: (request) => handler.answer(request),
+    close: () => {
+      for (const database of databases) database.close()
+    },
+  }
+}
+
+function sourcesOf(options: ConsoleOptions): Readonly<Record<string, DatabaseSource>> {
+  const { databases } = options
+  if (databases === undefined) return { main: options }
+  const wrong = Object.keys(databases).find((name) => !/^[\w .-]{1,40}$/.test(name))
+  if (wrong !== undefined || Object.keys(databases).length === 0) {
+    throw new ConsoleOptionError(
+      'databases: at least one, under names of letters, digits and . _ -',
+    )
+  }
+  return databases
+}
+
+function minutesOf(minutes: number, option: string): number {
+  if (Number.isFinite(minutes) && minutes > 0) return minutes * 60_000
+  throw new ConsoleOptionError(`${option} is a number above zero`)
+}
+
+const auditLine: Audit = (entry) => {
+  process.stdout.write(`${JSON.stringify({ event: 'holdfast.console.action', ...entry })}\n`)
+}

@@ -1,0 +1,44 @@
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { announce } from './announcer.tsx'
+import { Icon } from './icon.tsx'
+
+/** Copies a text. Without access to the clipboard, as on plain HTTP, it selects the text instead. */
+export function CopyButton(props: { readonly text: string; readonly what: string }): JSX.Element {
+  const [copied, setCopied] = useState(false)
+  useEffect(() => {
+    if (!copied) return undefined
+    const timer = window.setTimeout(() => setCopied(false), 2000)
+    return () => clearTimeout(timer)
+  }, [copied])
+
+  const copy = async (event: MouseEvent): Promise<void> => {
+    const button = event.currentTarget as HTMLElement
+    try {
+      await navigator.clipboard.writeText(props.text)
+      setCopied(true)
+      announce(`Copied: ${props.what}`)
+    } catch {
+      const shown = button.parentElement?.querySelector('code')
+      if (shown) getSelection()?.selectAllChildren(shown)
+      announce('Selected; copy it with the keyboard.')
+    }
+  }
+  return (
+    <button type="button" class="button button-small" onClick={(event) => void copy(event)}>
+      <Icon name={copied ? 'check' : 'copy'} />
+      {copied ? 'Copied' : 'Copy'}
+      <span class="unseen"> {props.what}</span>
+    </button>
+  )
+}
+
+/** A command to paste into a terminal. */
+export function Command(props: { readonly text: string }): JSX.Element {
+  return (
+    <div class="command">
+      <code>{props.text}</code>
+      <CopyButton text={props.text} what="the command" />
+    </div>
+  )
+}

@@ -1,0 +1,311 @@
+/** Who is let in: nobody by default. */
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  auth,
+  bearer,
+  codeOf,
+  type Database,
+  login,
+  openDatabase,
+  startConsole,
+  tokens,
+} from '../support/started-console.ts'
+
+let database: Database
+beforeAll(async () => {
+  database = await openDatabase()
+})
+afterAll(() => database.end())
+
+const routes = [
+  '/api/info',
+  '/api/locks',
+  '/api/events',
+  '/api/session/1',
+  '/api/history',
+  '/api/history/tree',
+  '/api/lock-minutes',
+  '/api/names',
+  '/api/transactions',
+  '/api/books',
+  '/api/account?book=a&key=b',
+  '/api/holds',
+  '/api/leases',
+  '/api/schedules',
+  '/api/claims',
+  '/api/doctor',
+  '/api/nothing',
+  '/metrics',
+]
+
+describe('closed by default', () => {
+  test('without credentials nothing is answered, and nothing is asked of the database', async () => {
+    const asked: string[] = []
+    const observer = new Proxy({}, { get: (_, name) => () => asked.push(String(name)) })
+    const { get } = await startConsole({ observer: observer as never })
+    for (const path of ['/', '/login', '/assets/x', ...routes]) {
+      const response = await get(path, bearer(tokens.view))
+      expect([path, response.status]).toEqual([path, 503])
+      expect(await response.text()).toContain('closed')
+    }
+    expect(asked).toEqual([])
+  })
+
+  test('an empty list of tokens is no credentials', async () => {
+    const { get } = await startConsole({ driver: database.driver, auth: { tokens: [] } })
+    expect((await get('/api/info')).status).toBe(503)
+  })
+
+  test.each([
+    ['a short token', { token: 'short' }],
+    ['no token', {}],
+    ['both', { token: tokens.view, tokenHash: 'a'.repeat(64) }],
+    ['a hash that is none', { tokenHash: 'abc' }],
+    ['no such role', { token: tokens.view, role: 'admin' }],
+    ['no moment', { token: tokens.view, expiresAt: 'soon' }],
+  ])('tokens that protect nothing are refused: %s', async (_, token) => {
+    const options = { auth: { tokens: [{ name: 'x', role: 'view', ...token }] } }
+    await expect(startConsole(options as never)).rejects.toThrow(/^auth\.tokens: /)
+  })
+})
+
+describe('tokens', () => {
+  test('no token: every route of data is refused', async () => {
+    const { get } = await startConsole({ driver: database.driver, auth })
+    for (const path of routes) {
+      const response = await get(path)
+      expect([path, response.status, await codeOf(response)]).toEqual([path, 401, 'NOT_LOGGED_IN'])
+    }
+  })
+
+  test('a wrong token is refused, the right one is let in', async () => {
+    const { get } = await startConsole({ driver: database.driver, auth })
+    const wrong = await get('/api/info', bearer(`${tokens.view}x`))
+    expect([wrong.status, await codeOf(wrong)]).toEqual([401, 'TOKEN_WRONG'])
+    const right = await get('/api/info', bearer(tokens.view))
+    expect(await right.json()).toMatchObject({
+      identity: { name: 'view token', role: 'view' },
+      actions: [],
+      databases: [{ name: 'main', features: { doctor: true, actions: true } }],
+    })
+  })
+
+  test('a wrong token is not made good by a right cookie', async () => {
+    const started = await startConsole({ driver: database.driver, auth })
+    const { cookie } = await login(started, tokens.view)
+    const headers = { cookie, authorization: `Bearer ${tokens.view}x` }
+    expect((await started.get('/api/info', { headers })).status).toBe(401)
+    expect((await started.get('/api/info', { headers: { cookie } })).status).toBe(200)
+  })
+
+  test('a token may be configured by its hash alone', async () => {
+    const tokenHash = createHash('sha256').update(tokens.view).digest('hex')
+    const { get } = await startConsole({
+      driver: database.driver,
+      auth: { tokens: [{ name: 'x', role: 'view', tokenHash }] },
+    })
+    expect((await get('/api/info', bearer(tokens.view))).status).toBe(200)
+    // The hash itself opens nothing.
+    expect((await get('/api/info', bearer(tokenHash))).status).toBe(401)
+  })
+
+  test('an expired token is refused, as bearer, at login, and with the session it made', async () => {
+    let nowMs = Date.UTC(2026, 0, 1)
+    const expiresAt = new Date(nowMs + 60_000)
+    const started = await startConsole(
+      {
+        driver: database.driver,
+        auth: { tokens: [{ name: 'x', role: 'view', token: tokens.view, expiresAt }] },
+      },
+      { now: () => nowMs },
+    )
+    const { cookie } = await login(started, tokens.view)
+    const all = async (): Promise<string[]> => [
+      await codeOf(await started.get('/api/info', bearer(tokens.view))),
+      await codeOf(await started.get('/api/info', { headers: { cookie } })),
+      await login(started, tokens.view).then(
+        () => 'none',
+        (error: Error) => error.message,
+      ),
+    ]
+    expect(await all()).toEqual(['none', 'none', 'none'])
+    nowMs += 60_000
+    expect(await all()).toEqual(['TOKEN_EXPIRED', 'TOKEN_EXPIRED', 'login: 401'])
+  })
+
+  test('a metrics token scrapes and sees nothing else; a view token may scrape too', async () => {
+    const { get } = await startConsole({ driver: database.driver, auth, metrics: true })
+    const scraped = await get('/metrics', bearer(tokens.metrics))
+    expect(scraped.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(await scraped.text()).toMatch(/^# HELP holdfast_/)
+    expect(await codeOf(await get('/api/locks', bearer(tokens.metrics)))).toBe('ROLE_TOO_LOW')
+    expect((await get('/metrics', bearer(tokens.view))).status).toBe(200)
+    expect((await get('/metrics')).status).toBe(401)
+  })
+
+  test('who guesses has to wait, others do not; also a right guess has to wait', async () => {
+    let nowMs = Date.UTC(2026, 0, 1)
+    const { get } = await startConsole(
+      {
+        driver: database.driver,
+        auth,
+        clientAddress: (request) => request.headers.get('x-test-address') ?? undefined,
+      },
+      { now: () => nowMs },
+    )
+    const from = (address: string, token: string): Promise<Response> =>
+      get('/api/info', {
+        headers: { authorization: `Bearer ${token}`, 'x-test-address': address },
+      })
+    for (let guess = 0; guess < 10; guess += 1) {
+      expect((await from('10.0.0.1', `guess-${guess}-aaaaaaaaaaaaaaaa`)).status).toBe(401)
+    }
+    const refused = await from('10.0.0.1', tokens.view)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
+    expect((await from('10.0.0.2', tokens.view)).status).toBe(200)
+    nowMs += 60_000
+    expect((await from('10.0.0.1', tokens.view)).status).toBe(200)
+  })
+})
+
+describe('sessions', () => {
+  test('the cookie is out of reach of scripts and of other sites', async () => {
+    const started = await startConsole({ driver: database.driver, auth })
+    const { setCookie } = await login(started, tokens.view)
+    expect(setCookie).toMatch(
+      new RegExp(`^holdfast_${started.port}=[\\w.-]+; Path=/; HttpOnly; SameSite=Strict$`),
+    )
+    expect(setCookie).not.toContain(tokens.view)
+  })
+
+  test('anywhere but on this machine it is Secure, and of this host alone', async () => {
+    const { assembleConsole } = await import('../../src/server/create-console.ts')
+    const { fetch: answer, close } = assembleConsole({ driver: database.driver, auth }, {})
+    for (const url of ['http://ops.example.com/api/login', 'https://localhost/api/login']) {
+      const response = await answer(
+        new Request(url, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ token: tokens.view }),
+        }),
+      )
+      expect(response.headers.get('set-cookie')).toMatch(
+        /^__Host-holdfast=[\w.-]+; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+      )
+    }
+    close()
+  })
+
+  test('ends when idle, and at the latest after its time, however busy', async () => {
+    let nowMs = Date.UTC(2026, 0, 1)
+    const started = await startConsole(
+      { driver: database.driver, auth: { ...auth, idleMinutes: 30, absoluteHours: 1 } },
+      { now: () => nowMs },
+    )
+    let { cookie } = await login(started, tokens.view)
+    const ask = async (): Promise<string> => {
+      const response = await started.get('/api/info', { headers: { cookie } })
+      cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie
+      return await codeOf(response)
+    }
+    nowMs += 29 * 60_000
+    expect(await ask()).toBe('none')
+    nowMs += 29 * 60_000
+    expect(await ask()).toBe('none')
+    // An hour after the login, two minutes after the last request.
+    nowMs += 2 * 60_000
+    expect(await ask()).toBe('SESSION_EXPIRED')
+    ;({ cookie } = await login(started, tokens.view))
+    nowMs += 30 * 60_000
+    expect(await ask()).toBe('SESSION_EXPIRED')
+  })
+
+  test('a cookie that was changed, made elsewhere or cut is refused', async () => {
+    const started = await startConsole({ driver: database.driver, auth })
+    const other = await startConsole({ driver: database.driver, auth })
+    const { cookie } = await login(started, tokens.view)
+    const foreign = (await login(other, tokens.view)).cookie.replace(
+      String(other.port),
+      String(started.port),
+    )
+    const [name = '', value = ''] = cookie.split('=')
+    const parts = value.split('.')
+    const later = [...parts.slice(0, 3), (Date.now() + 1e9).toString(36), parts[4]].join('.')
+    for (const bad of [
+      foreign,
+      `${name}=${later}`,
+      cookie.slice(0, -1),
+      `${name}=`,
+      `${name}=....`,
+    ]) {
+      const response = await started.get('/api/info', { headers: { cookie: bad } })
+      expect(await codeOf(response)).toBe('SESSION_EXPIRED')
+    }
+    expect((await started.get('/api/info', { headers: { cookie } })).status).toBe(200)
+  })
+
+  test('logging out ends it on the server, also for who has copied the cookie', async () => {
+    const started = await startConsole({ driver: database.driver, auth })
+    const { cookie, csrf } = await login(started, tokens.view)
+    const headers = { cookie, origin: started.origin, 'x-holdfast-csrf': csrf }
+    const response = await started.get('/api/logout', { method: 'POST', headers })
+    expect(response.headers.get('set-cookie')).toMatch(/=; Path=\/; .*Max-Age=0/)
+    expect((await started.get('/api/info', { headers: { cookie } })).status).toBe(401)
+  })
+
+  test('with the same secret, another process knows it; without the token it was made with, no', async () => {
+    const secret = 's'.repeat(32)
+    const options = { driver: database.driver, base: '/x' }
+    const one = await startConsole({ ...options, auth: { ...auth, secret } })
+    const { cookie } = await login(one, tokens.view, '/x')
+    const there = { headers: { cookie: cookie.replace(/^holdfast_\d+/, '') } }
+    const at = (port: number): { headers: { cookie: string } } => ({
+      headers: { cookie: `holdfast_${port}${there.headers.cookie}` },
+    })
+    const two = await startConsole({ ...options, auth: { ...auth, secret } })
+    expect((await two.get('/x/api/info', at(two.port))).status).toBe(200)
+    const rotated = await startConsole({
+      ...options,
+      auth: { secret, tokens: [{ name: 'view token', role: 'view', token: 'x'.repeat(20) }] },
+    })
+    expect((await rotated.get('/x/api/info', at(rotated.port))).status).toBe(401)
+  })
+})
+
+describe('the host application says who it is', () => {
+  test('and nobody else is let in', async () => {
+    const { get } = await startConsole({
+      driver: database.driver,
+      auth: {
+        authenticate: (request) =>
+          request.headers.get('x-user') === 'ada' ? { name: 'ada', role: 'view' } : undefined,
+      },
+    })
+    expect((await get('/api/info')).status).toBe(401)
+    const ada = await get('/api/info', { headers: { 'x-user': 'ada' } })
+    expect(await ada.json()).toMatchObject({ identity: { name: 'ada', role: 'view' } })
+  })
+
+  test('a role that does not exist is none', async () => {
+    const { get } = await startConsole({
+      driver: database.driver,
+      auth: { authenticate: () => ({ name: 'x', role: 'constructor' as 'view' }) },
+    })
+    expect(await codeOf(await get('/api/info'))).toBe('ROLE_TOO_LOW')
+  })
+
+  test('if it fails, nobody is let in, and the reason stays inside', async () => {
+    const { get } = await startConsole({
+      driver: database.driver,
+      auth: {
+        authenticate: () => {
+          throw new Error('secret reason')
+        },
+      },
+    })
+    const response = await get('/api/info')
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain('secret reason')
+  })
+})

@@ -1,0 +1,136 @@
+/** The role that docs/security.md makes is enough for every page, and cannot do anything else. */
+import { readFileSync } from 'node:fs'
+import { createHoldfast, lockKey } from 'holdfast'
+import { fromPg } from 'holdfast/drivers/pg'
+import { migrate } from 'holdfast/schema'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  auth,
+  bearer,
+  codeOf,
+  type Database,
+  openDatabase,
+  startConsole,
+  tokens,
+} from '../support/started-console.ts'
+
+const page = readFileSync(new URL('../../../../docs/security.md', import.meta.url), 'utf8')
+const [looking = '', acting = ''] = [...page.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(
+  ([, text = '']) => text,
+)
+
+let owner: Database
+let pool: pg.Pool
+let role = ''
+
+beforeAll(async () => {
+  owner = await openDatabase()
+  await migrate(owner.driver)
+  // Roles belong to the whole server, which other tests use at the same time.
+  const { rows } = await owner.pool.query('SELECT current_database() AS name')
+  role = `console_${rows[0].name}`
+  await owner.pool.query(looking.replaceAll('holdfast_console', `"${role}"`))
+  const url = new URL(owner.url)
+  url.username = encodeURIComponent(role)
+  url.password = encodeURIComponent('change me')
+  pool = new pg.Pool({ connectionString: url.href, max: 3 })
+
+  const hf = createHoldfast(owner.driver)
+  const calls = hf.quota({ name: 'api-calls', limit: 100, per: 'month', timeZone: 'UTC' })
+  await calls.consume('user-1', 1, { operationId: 'a' })
+  await calls.hold('user-1', 1, { operationId: 'b', ttl: '1 h' })
+})
+
+afterAll(async () => {
+  await pool.end()
+  await owner.pool.query(`DROP OWNED BY "${role}"; DROP ROLE "${role}"`)
+  await owner.end()
+})
+
+test('it can look at everything', async () => {
+  const { get } = await startConsole({ driver: fromPg(pool), auth })
+  for (const path of [
+    '/api/locks',
+    '/api/lock-minutes',
+    '/api/names',
+    '/api/transactions',
+    '/api/books',
+    '/api/account?book=api-calls&key=user-1',
+    '/api/holds',
+    '/api/leases',
+    '/api/schedules',
+    '/api/claims',
+    '/api/doctor',
+  ]) {
+    const response = await get(path, bearer(tokens.view))
+    expect([path, response.status, await response.text()]).toEqual([path, 200, expect.anything()])
+  }
+})
+
+test('it sees the query and the lock of somebody else', async () => {
+  const { get } = await startConsole({ driver: fromPg(pool), auth })
+  const hf = createHoldfast(owner.driver)
+  await hf.guard(lockKey('cart', 7), async (tx) => {
+    const { rows } = await tx.query('SELECT pg_backend_pid() AS pid')
+    const response = await get(`/api/session/${rows[0].pid}`, bearer(tokens.view))
+    expect(await response.json()).toMatchObject({
+      session: {
+        hidden: false,
+        query: 'SELECT pg_backend_pid() AS pid',
+        holds: [{ name: 'cart:7' }],
+      },
+    })
+  })
+})
+
+test('it can change nothing', async () => {
+  for (const statement of [
+    'DELETE FROM holdfast.balance',
+    'UPDATE holdfast.work SET id = id',
+    'INSERT INTO holdfast.lease DEFAULT VALUES',
+    `SELECT holdfast.note_locks('[]', '[]')`,
+    `SELECT holdfast.pause_schedule('x', true)`,
+    'CREATE TABLE holdfast.x ()',
+    'CREATE TABLE public.x ()',
+    'TABLE pg_catalog.pg_authid',
+  ]) {
+    const refused = await pool.query(statement).catch((error: unknown) => error)
+    expect([statement, refused]).toEqual([statement, expect.objectContaining({ code: '42501' })])
+  }
+})
+
+test('it cannot act, until it is given that too', async () => {
+  const { get } = await startConsole({
+    driver: fromPg(pool),
+    auth,
+    actions: ['terminate', 'schedule-pause'],
+    audit: () => undefined,
+  })
+  const act = async (action: string, body: object): Promise<Response> =>
+    await get(`/api/actions/${action}`, {
+      method: 'POST',
+      headers: { ...bearer(tokens.operate).headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  // Not of a superuser, whom nobody else may signal.
+  const app = `app_${role}`
+  await owner.pool.query(`CREATE ROLE "${app}" LOGIN`)
+  const url = new URL(owner.url)
+  url.username = encodeURIComponent(app)
+  const client = new pg.Client({ connectionString: url.href })
+  client.on('error', () => undefined)
+  await client.connect()
+  const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
+  const target = { pid: rows[0].pid, confirm: String(rows[0].pid) }
+  const refused = await act('terminate', target)
+  expect(await refused.json()).toMatchObject({
+    error: { code: 'DATABASE_FAILED', sqlState: '42501' },
+  })
+  await owner.pool.query(acting.replaceAll('holdfast_console', `"${role}"`))
+  expect(await (await act('terminate', target)).json()).toEqual({ done: true })
+  await client.end()
+  await owner.pool.query(`DROP ROLE "${app}"`)
+  const paused = await act('schedule-pause', { schedule: 'x', confirm: 'x' })
+  expect(await codeOf(paused)).not.toBe('DATABASE_FAILED')
+})
