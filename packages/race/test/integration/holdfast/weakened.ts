@@ -8,7 +8,7 @@ interface Cut {
   readonly instead: string
 }
 
-/** The ledger without some pieces. Fails if one is no longer there: then nothing would be missing. */
+/** Our schema without some pieces. Fails if one is no longer there: then nothing would be missing. */
 function without(cuts: readonly Cut[], later?: string): Weakened {
   const files = ownFiles()
   for (const { file } of cuts) {
@@ -76,5 +76,44 @@ export function withoutLateLookup(): Weakened {
       { file: 'app/apply', piece: /\n +-- 2\. Missing accounts\./g, instead: `\n${early}\n-- 2.` },
     ],
     'ALTER TABLE holdfast.operation DROP CONSTRAINT operation_pkey',
+  )
+}
+
+/** Leases are renewed and taken over by whoever looks, without a lock on their row. */
+export function withoutLeaseLocks(): Weakened {
+  const lock = /\n +FOR (NO KEY )?UPDATE( SKIP LOCKED)?(?=;)/g
+  return without([
+    { file: 'app/renew_lease', piece: lock, instead: '' },
+    { file: 'app/acquire_lease', piece: lock, instead: '' },
+  ])
+}
+
+/** A guard that looks, and keeps nobody from taking over. */
+export function withoutFenceLock(): Weakened {
+  return without([{ file: 'app/guard_lease', piece: /\n +FOR KEY SHARE(?=;)/g, instead: '' }])
+}
+
+/** Ticks are taken without the lock of their schedule, and nothing else makes them unique. */
+export function withoutTickLocks(): Weakened {
+  return without(
+    [
+      {
+        file: 'app/claim_tick',
+        piece: /\n +FOR NO KEY UPDATE( SKIP LOCKED)?(?=;)/g,
+        instead: '',
+      },
+    ],
+    'ALTER TABLE holdfast.tick DROP CONSTRAINT tick_pkey',
+  )
+}
+
+/** Look, work, remember: nothing makes a key unique. */
+export function withoutUniqueKeys(): Weakened {
+  return without(
+    [
+      { file: 'app/begin_once', piece: / {2}IF wait THEN[^]*?END IF;\n/g, instead: '' },
+      { file: 'app/store_once', piece: /\n\s*ON CONFLICT[^]*?<= moment(?=;)/g, instead: '' },
+    ],
+    'ALTER TABLE holdfast.once DROP CONSTRAINT once_pkey',
   )
 }
