@@ -1,0 +1,2 @@
+/** How many may sit in one. */
+export const seatsPerRoom = 5
