@@ -2,22 +2,32 @@
 import type { BenchScenario, FactTable } from './harness/bench-scenario.ts'
 import type { Comparison } from './harness/compare.ts'
 import { readCommand } from './harness/read-command.ts'
+import { capacity } from './scenarios/capacity.ts'
 import { claims } from './scenarios/claims.ts'
 import { ledger } from './scenarios/ledger.ts'
 import { ledgerGrowth } from './scenarios/ledger-growth.ts'
 import { locks } from './scenarios/locks.ts'
+import { observe } from './scenarios/observe.ts'
 import { peers } from './scenarios/peers.ts'
 import { race } from './scenarios/race.ts'
+import { shards } from './scenarios/shards.ts'
 
 // What libraries check for; the bars are promises about production.
 process.env['NODE_ENV'] ??= 'production'
 
 const { name, scenario, values } = readCommand({
   command: 'bench',
-  scenarios: { locks, ledger, 'ledger-growth': ledgerGrowth, peers, claims, race } satisfies Record<
-    string,
-    BenchScenario
-  >,
+  scenarios: {
+    locks,
+    ledger,
+    'ledger-growth': ledgerGrowth,
+    peers,
+    claims,
+    race,
+    observe,
+    capacity,
+    shards,
+  } satisfies Record<string, BenchScenario>,
   options: { quick: { type: 'boolean' }, json: { type: 'boolean' } },
   about: {
     quick: 'few and short rounds; ends within a minute',

@@ -3,19 +3,30 @@ import { randomInt } from 'node:crypto'
 import { readCommand, refuse } from './harness/read-command.ts'
 import type { StressScenario } from './harness/stress-scenario.ts'
 import { claims } from './stress/claims.ts'
+import { connections } from './stress/connections.ts'
+import { faults } from './stress/faults.ts'
 import { leases } from './stress/leases.ts'
 import { ledger } from './stress/ledger.ts'
 import { locks } from './stress/locks.ts'
 import { once } from './stress/once.ts'
 import { schedule } from './stress/schedule.ts'
+import { shards } from './stress/shards.ts'
 import { stock } from './stress/stock.ts'
 
 const shape = {
   command: 'stress',
-  scenarios: { locks, ledger, stock, schedule, once, claims, leases } satisfies Record<
-    string,
-    StressScenario
-  >,
+  scenarios: {
+    locks,
+    ledger,
+    stock,
+    schedule,
+    once,
+    claims,
+    leases,
+    connections,
+    shards,
+    faults,
+  } satisfies Record<string, StressScenario>,
   options: { seconds: { type: 'string' }, seed: { type: 'string' }, json: { type: 'boolean' } },
   about: {
     seconds: 'about how long to run; without it, the full number of rounds',

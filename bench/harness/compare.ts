@@ -62,9 +62,53 @@ const fewest = 4
  */
 export async function compare(
   contest: Contest,
-  { rounds, sliceMs, limitMs = Number.POSITIVE_INFINITY, warmUps = 2 }: Effort,
+  effort: Effort,
   progress: (text: string) => void,
 ): Promise<Comparison> {
+  const { measured, baseline } = await rounds(contest, effort, progress)
+  return comparisonOf(contest, '/s', measured, baseline)
+}
+
+/**
+ * The same, and from the same slices how many operations a second of a processor is good for: on a machine
+ * whose processors are all busy the one follows from the other, but a neighbour that takes them away for a
+ * while changes only the first. `processorSeconds` counts everybody who takes part.
+ */
+export async function compareWithProcessor(
+  contest: Contest,
+  effort: Effort,
+  progress: (text: string) => void,
+  processorSeconds: () => number,
+): Promise<readonly [Comparison, Comparison]> {
+  const spent: Record<'measured' | 'baseline', number[]> = { measured: [], baseline: [] }
+  const { measured, baseline } = await rounds(contest, effort, progress, {
+    before: processorSeconds,
+    after: (which, before, operations) =>
+      spent[which].push(operations / (processorSeconds() - before)),
+  })
+  return [
+    comparisonOf(contest, '/s', measured, baseline),
+    comparisonOf(
+      { ...contest, name: `${contest.name}_processor` },
+      'per processor second',
+      spent.measured,
+      spent.baseline,
+    ),
+  ]
+}
+
+interface Meter {
+  before(): number
+  after(which: 'measured' | 'baseline', before: number, operations: number): void
+}
+
+/** Operations per second of each side, round by round. */
+async function rounds(
+  contest: Contest,
+  { rounds: count, sliceMs, limitMs = Number.POSITIVE_INFINITY, warmUps = 2 }: Effort,
+  progress: (text: string) => void,
+  meter?: Meter,
+): Promise<{ readonly measured: number[]; readonly baseline: number[] }> {
   const { measured, baseline, workers } = contest
   const until = performance.now() + limitMs
   // Code that is not yet compiled, cold plans and empty pools are not what we measure.
@@ -73,25 +117,35 @@ export async function compare(
   }
 
   const rates = { measured: [] as number[], baseline: [] as number[] }
-  for (let round = 0; round < rounds && (round < fewest || performance.now() < until); round += 1) {
+  for (let round = 0; round < count && (round < fewest || performance.now() < until); round += 1) {
     const order =
       round % 2 === 0 ? (['measured', 'baseline'] as const) : (['baseline', 'measured'] as const)
     for (const which of order) {
-      rates[which].push(await rate(contest[which], workers, sliceMs))
+      rates[which].push(await rate(contest[which], workers, sliceMs, meter && { ...meter, which }))
     }
-    if ((round + 1) % Math.ceil(rounds / 4) === 0) {
-      progress(`${contest.name}: round ${round + 1} of ${rounds}`)
+    if ((round + 1) % Math.ceil(count / 4) === 0) {
+      progress(`${contest.name}: round ${round + 1} of ${count}`)
     }
   }
-  const ratios = rates.measured.map((value, round) => value / (rates.baseline[round] ?? Number.NaN))
-  const perSecond = (values: readonly number[]): string => `${Math.round(quantile(values, 0.5))} /s`
+  return rates
+}
+
+function comparisonOf(
+  contest: Contest,
+  unit: string,
+  measured: readonly number[],
+  baseline: readonly number[],
+): Comparison {
+  const ratios = measured.map((value, round) => value / (baseline[round] ?? Number.NaN))
+  const middle = (values: readonly number[]): string =>
+    `${Math.round(quantile(values, 0.5))} ${unit}`
   return {
     ...barOf(contest),
     name: contest.name,
     ratio: summarise(ratios),
     sides: [
-      { value: perSecond(rates.measured), label: measured.label },
-      { value: perSecond(rates.baseline), label: baseline.label },
+      { value: middle(measured), label: contest.measured.label },
+      { value: middle(baseline), label: contest.baseline.label },
     ],
   }
 }
@@ -102,13 +156,21 @@ export function barOf({ bar, barIs }: Bar): Bar {
 }
 
 /** Operations per second of one slice. */
-async function rate(side: Side, workers: number, sliceMs: number): Promise<number> {
+async function rate(
+  side: Side,
+  workers: number,
+  sliceMs: number,
+  meter?: Meter & { readonly which: 'measured' | 'baseline' },
+): Promise<number> {
   const clear = await side.scene?.()
   // Neither side is to pay for what the other one left behind. Only the young generation: a full
   // collection also drops compiled code, and each slice would measure the compiler again.
   collectGarbage({ type: 'minor' })
+  const before = meter?.before() ?? 0
+  const began = performance.now()
   const perSecond =
     'measure' in side ? await side.measure(sliceMs) : await repeated(side, workers, sliceMs)
+  meter?.after(meter.which, before, (perSecond * (performance.now() - began)) / 1_000)
   await clear?.()
   return perSecond
 }

@@ -37,7 +37,7 @@ export const claims: BenchScenario = {
     'Server and clients on one machine, fsync on, shared_buffers 256MB. Slices of both sides in turn, the side that goes ' +
     'first alternating; one ratio per round; the median of the rounds is reported with p10 and p90. bare: pgbench, prepared, ' +
     `sends the very statements of the room, claim then complete, on ${connections} connections; each client’s ` +
-    `first transaction, which plans, is left out. ours: one process on ${connections} connections, ${callersOf(1)} callers at batch 1 and ${callersOf(100)} at batch 100, nothing prepared; each claims, then ` +
+    `first transaction, which plans, is left out. ours: one process on ${connections} connections, ${callersOf(1)} callers at batch 1 and ${callersOf(100)} at batch 100, prepared by the driver; each claims, then ` +
     'completes what it got. Callers at the same moment share a statement, as they do in an application (claim1_vs_bare); in ' +
     'claim1_apart_vs_bare each has claims of its own, and nothing is shared. Before every slice the table is filled again ' +
     'and vacuumed. Queues: no-op jobs that wait when the worker starts, counted from the first one handled to the last; ' +

@@ -2,16 +2,18 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { withClient } from '@holdfast/testkit'
-import type { ClientBase } from 'pg'
+import { type ClientBase, Pool } from 'pg'
+import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
+import { createHoldfast } from '../../packages/holdfast/src/index.ts'
 import { randomFor } from '../harness/random.ts'
-import { batch, claimTables, leaseMs, sweepMs } from './claims-table.ts'
+import { batch, claimTables, idleMs, leaseMs, sweepMs, taskOptions } from './claims-table.ts'
 import type { WorkerMode } from './claims-worker.ts'
 
 const processes = 8
 /** A new process costs more than a paused one. */
 const killShare = 0.25
 /** What a busy machine may add to the moment at which somebody sweeps. */
-const slackMs = 2_500
+const slackMs = 1_000
 /** Rows that may be under way somewhere while a younger one is claimed. */
 const window = processes * batch * 2
 
@@ -31,6 +33,9 @@ export interface ClaimsReport {
   readonly pauses: number
   readonly recovered: number
   readonly duplicates: number
+  /** How long a row was seen that no sweep took, although its lease was over and nobody had it locked. */
+  readonly strandedMs: number
+  /** How long after its lease a row was swept, locked meanwhile by a transaction of a paused process. */
   readonly overdueMs: number
   readonly displaced: number
   readonly seconds: number
@@ -47,14 +52,19 @@ export async function attackClaims(attack: ClaimsAttack): Promise<ClaimsReport> 
   const choices = randomFor(seed, 0)
   const chance = (): number => choices.integer(0, 999_999) / 1_000_000
   const began = performance.now()
+  await using _sweeper = sweeper(url)
   const workers = Array.from({ length: processes }, (_, at) => start(url, modeOf(mode, at)))
   const counts = { kills: 0, pauses: 0 }
-  let overdueMs = 0
+  let [overdueMs, strandedMs] = [0, 0]
+  /** Claims whose row a sweep could have, since when by the server's clock. */
+  let free = new Map<string, number>()
   const pausing = new Set<Promise<void>>()
   await withClient(url, async (client) => {
     for (let round = 0; ; round += 1) {
-      const { left, overdue, duplicates } = await look(client, untilDuplicate)
+      const { left, overdue, now, tokens, duplicates } = await look(client, untilDuplicate)
+      free = new Map(tokens.map((token) => [token, free.get(token) ?? now]))
       overdueMs = Math.max(overdueMs, overdue)
+      strandedMs = Math.max(strandedMs, ...[...free.values()].map((since) => now - since))
       if (left === 0 || (untilDuplicate && duplicates > 0)) break
       if (round % 40 === 39) progress(`claims: ${tasks - left} of ${tasks} done`)
       const at = Math.floor(chance() * processes)
@@ -84,8 +94,26 @@ export async function attackClaims(attack: ClaimsAttack): Promise<ClaimsReport> 
     ...counts,
     ...found,
     overdueMs,
+    strandedMs,
     seconds,
-    violations: violationsOf(found, overdueMs, tasks),
+    violations: violationsOf(found, { overdueMs, strandedMs }, tasks),
+  }
+}
+
+/** Sweeps as any process may. There are moments at which all of the others are dead or paused. */
+function sweeper(url: string): AsyncDisposable {
+  const pool = new Pool({ connectionString: url, max: 1 })
+  const tasks = createHoldfast(fromPg(pool)).claims(taskOptions)
+  let last: Promise<unknown> = Promise.resolve()
+  const timer = setInterval(() => {
+    last = tasks.recover()
+  }, sweepMs)
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      await last
+      await pool.end()
+    },
   }
 }
 
@@ -132,6 +160,10 @@ interface Look {
   readonly left: number
   /** How long ago the oldest lease ended that nobody has swept. */
   readonly overdue: number
+  /** Claims whose lease is over and whose rows nobody has locked. */
+  readonly tokens: readonly string[]
+  /** Milliseconds, by the server's clock. */
+  readonly now: number
   readonly duplicates: number
 }
 
@@ -140,6 +172,10 @@ async function look(client: ClientBase, duplicatesToo: boolean): Promise<Look> {
     SELECT (SELECT count(*)::int FROM task WHERE status IN ('pending', 'claimed')) AS left,
       coalesce((SELECT extract(epoch FROM max(clock_timestamp() - lease_until)) * 1000 FROM task
         WHERE status = 'claimed'), 0)::float AS overdue,
+      ARRAY(SELECT DISTINCT claim_token::text FROM (
+        SELECT claim_token FROM task WHERE status = 'claimed' AND lease_until < clock_timestamp()
+        FOR SHARE SKIP LOCKED) AS free) AS tokens,
+      extract(epoch FROM clock_timestamp())::float * 1000 AS now,
       ${duplicatesToo ? '(SELECT count(*) - count(DISTINCT task) FROM effect)::int' : '0'} AS duplicates`)
   return rows[0] as Look
 }
@@ -162,13 +198,21 @@ async function findings(client: ClientBase): Promise<Found> {
   return rows[0] as Found
 }
 
-function violationsOf(found: Found, overdueMs: number, tasks: number): string[] {
+function violationsOf(
+  found: Found,
+  { overdueMs, strandedMs }: Pick<ClaimsReport, 'overdueMs' | 'strandedMs'>,
+  tasks: number,
+): string[] {
   const { duplicates, missing, displaced } = found
   return [
     ...(duplicates > 0 ? [`${duplicates} of ${tasks} effects happened twice`] : []),
     ...(missing > 0 ? [`${missing} of ${tasks} effects did not happen`] : []),
-    ...(overdueMs > sweepMs + slackMs
-      ? [`a row was stranded for ${Math.round(overdueMs)} ms after its lease`]
+    ...(strandedMs > sweepMs + slackMs
+      ? [`a row that nobody had locked was stranded for ${Math.round(strandedMs)} ms`]
+      : []),
+    // Paused between complete and COMMIT: the server ends the transaction, and then somebody sweeps.
+    ...(overdueMs > idleMs + sweepMs + slackMs
+      ? [`a row was swept ${Math.round(overdueMs)} ms after its lease`]
       : []),
     ...(displaced > window ? [`a row was claimed ${displaced} places from its own`] : []),
   ]

@@ -3,6 +3,8 @@ import type { ClaimsOptions } from '../../packages/holdfast/src/claims/index.ts'
 /** How long a claim lasts, and how often anybody looks for those that are over. */
 export const leaseMs = 1_500
 export const sweepMs = 400
+/** How long a transaction may be idle: a process that is paused in one keeps its rows locked. */
+export const idleMs = 1_500
 /** Rows in one claim at most. */
 export const batch = 50
 

@@ -26,7 +26,8 @@ process.on('disconnect', () => {
 /** So that pauses and kills also come between the claim and the work. */
 let told = false
 async function work(): Promise<void> {
-  if (!told) process.send?.('working')
+  // Whoever started us may be done with us by now.
+  if (!told && process.connected) process.send?.('working', () => undefined)
   told = true
   await pause(Math.random() * mostMs)
 }
