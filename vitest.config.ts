@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 
 const holdfast = 'packages/holdfast/test'
@@ -21,27 +22,45 @@ function database(
   }
 }
 
+/** The console imports the library by its public names: its tests lead them to the sources, without a build. */
+const fromSource = {
+  name: 'holdfast-from-source',
+  enforce: 'pre' as const,
+  resolveId(name: string, importer: string | undefined): string | undefined {
+    if (importer?.includes('/packages/console/') !== true) return undefined
+    const [, entry = ''] = /^holdfast(?:\/(.+))?$/.exec(name) ?? []
+    if (!/^holdfast(\/|$)/.test(name)) return undefined
+    const file = entry === 'errors' || entry.includes('/') ? `${entry}.ts` : `${entry}/index.ts`
+    return fileURLToPath(new URL(`packages/holdfast/src/${file}`, import.meta.url))
+  },
+}
+
 /** A project that needs no server, or starts its own. */
 function plain(name: string, include: string[]): TestProjectConfiguration {
   return { extends: true, test: { name, include } }
 }
 
 export default defineConfig({
+  plugins: [fromSource],
   test: {
     testTimeout: 30_000,
     hookTimeout: 120_000,
+    // Tests mostly wait, for servers and for each other's locks: two cores are half idle with two workers.
+    maxWorkers: 3,
     // A test that needs a second try is a bug in the test or in us.
     retry: 0,
     projects: [
       plain('unit', ['packages/*/test/unit/**/*.test.ts']),
       plain('testkit', ['testkit/test/**/*.test.ts']),
+      // The fault harness: its checkers, and short runs on servers of its own.
+      plain('faults', ['faults/test/**/*.test.ts']),
       plain('package', ['packages/*/test/package/**/*.test.ts']),
       database('integration', ['packages/*/test/integration/**/*.test.ts']),
       // The same files once more, with a transaction-mode pooler between us and the server.
       database(
         'pgbouncer',
         [
-          `${holdfast}/integration/{claims,leases,locks,once,rows,schedule,schema,tx}/**/*.test.ts`,
+          `${holdfast}/integration/{claims,leases,locks,observe,once,rows,schedule,schema,tx}/**/*.test.ts`,
           `${holdfast}/integration/ledger/{coalescing,hold-races,kill,model,model-concurrent}.test.ts`,
         ],
         true,
@@ -50,6 +69,19 @@ export default defineConfig({
       database('server-behaviour', [`${holdfast}/server-behaviour/**/*.test.ts`]),
       // The race explorer against PostgreSQL's isolationtester, which Debian has.
       database('soundness', ['packages/race/test/soundness/**/*.test.ts']),
+      // The console in a Chromium, which Debian has.
+      {
+        extends: true,
+        test: {
+          name: 'browser',
+          include: ['packages/console/test/browser/**/*.test.ts'],
+          globalSetup: [servers, 'packages/console/test/support/fresh-ui.ts'],
+          provide: { throughPooler: false },
+          // After all others, one at a time: what has to be seen within two seconds is not to wait for a core.
+          sequence: { groupOrder: 1 },
+          maxWorkers: 1,
+        },
+      },
       database('docs', [`${holdfast}/docs/**/*.test.ts`]),
       database('examples', ['examples/*/test/**/*.test.ts']),
     ],

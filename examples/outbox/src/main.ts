@@ -17,9 +17,11 @@ const told = new Promise<void>((resolve) => {
 process.send?.('ready')
 if (setting('WAY') === 'by hand') await deliverByHand(pool, () => stopping)
 else {
-  const worker = await deliverWithClaims(pool)
+  const hf = await deliverWithClaims(pool)
   await told
-  await worker.stop()
+  // Messages that are at work may end; what does not is given back.
+  const { left } = await hf.close({ within: '10 s' })
+  if (left.length > 0) process.exitCode = 1
 }
 await pool.end()
 process.disconnect?.()

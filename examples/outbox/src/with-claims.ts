@@ -1,12 +1,11 @@
-import { createHoldfast } from 'holdfast'
-import type { Worker } from 'holdfast/claims'
+import { createHoldfast, type Holdfast } from 'holdfast'
 import { fromPg } from 'holdfast/drivers/pg'
 import type pg from 'pg'
 import { charge, type Message, prepare } from './deliver.ts'
 import { concurrency, leaseMs } from './settings.ts'
 
 /** The same table, claimed. What is charged and that the message is done commit together, or not at all. */
-export async function deliverWithClaims(pool: pg.Pool): Promise<Worker> {
+export async function deliverWithClaims(pool: pg.Pool): Promise<Holdfast<pg.PoolClient>> {
   const hf = createHoldfast(fromPg(pool))
   const outbox = hf.claims<Message>({
     table: 'outbox',
@@ -17,7 +16,7 @@ export async function deliverWithClaims(pool: pg.Pool): Promise<Worker> {
     lease: leaseMs,
   })
 
-  return await outbox.run({
+  await outbox.run({
     concurrency,
     recoverEvery: leaseMs / 2,
     handler: async (message, { claim }) => {
@@ -28,4 +27,5 @@ export async function deliverWithClaims(pool: pg.Pool): Promise<Worker> {
       })
     },
   })
+  return hf
 }

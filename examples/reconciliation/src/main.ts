@@ -6,7 +6,7 @@ import { settings } from './settings.ts'
 const pool = new pg.Pool({ connectionString: settings.databaseUrl, max: 3 })
 await pool.query('SELECT 1')
 
-let running: { stop(): Promise<void> } | undefined
+let running: { stop(): Promise<unknown> } | undefined
 if (settings.way === 'naive') startNaive(pool)
 else running = startScheduled(pool)
 process.send?.({ ready: true })

@@ -5,7 +5,7 @@ import { reconcile } from './reconcile.ts'
 import { settings } from './settings.ts'
 
 /** Every process starts the same schedule. Each night is done once, by one of them. */
-export function startScheduled(pool: Pool): { stop(): Promise<void> } {
+export function startScheduled(pool: Pool): { stop(): Promise<unknown> } {
   const hf = createHoldfast(fromPg(pool))
   const nightly = hf.schedule({
     name: 'reconciliation',

@@ -30,7 +30,7 @@ async function settleUnknown({ id, userId }: NewImage): Promise<Answer> {
   const saved = await hf.guard(
     imageUpload(userId),
     (tx) => tx.userImage.findUnique({ where: { id } }),
-    { retry: { on: ['CONNECTION_LOST'], attempts: 10 } },
+    { durable: true, retry: { attempts: 10 } },
   )
   return saved === null ? tryAgain : { status: 201, body: { id } }
 }
