@@ -73,7 +73,7 @@ describe.skipIf(chromiumProgram === undefined)('an incident', () => {
     for (const selector of everybody) await page.waitForSelector(selector, { state: 'attached' })
     const seenAfterMs = performance.now() - incident.happenedAt
     process.stdout.write(`seen after ${Math.round(seenAfterMs)} ms\n`)
-    expect(seenAfterMs).toBeLessThan(2000)
+    expect(seenAfterMs, 'too late').toBeLessThan(2000)
 
     const list = (await page.evaluate(readList)) as Shown[]
     const { pids, roleOf } = incident

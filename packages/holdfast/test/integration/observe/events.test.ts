@@ -11,6 +11,7 @@ import { createHoldfast, lockKey } from '../../../src/index.ts'
 import { startRecorder } from '../../../src/observe/recorder.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction, eventsOn, heardChannels, pidOf } from '../../support/pg-fixture.ts'
+import { named } from '../../support/in-time.ts'
 
 const fixture = ledgerFixture(`
   CREATE TABLE item (id int PRIMARY KEY, version int NOT NULL DEFAULT 1);
@@ -86,7 +87,9 @@ describe('locks', () => {
     expect(ends.map(({ length }) => length)).toEqual([1, 1, 2, 1])
     const [timeout] = ends[1] as EventMap['lock.timeout'][]
     expect(timeout?.waitMs).toBeGreaterThanOrEqual(60)
-    expect(timeout?.blockers).toMatchObject([{ pid: await pidOf(holder) }])
+    expect(named(timeout as EventMap['lock.timeout']).blockers).toMatchObject([
+      { pid: await pidOf(holder) },
+    ])
   })
 
   test('another attempt of a guard is another request', async () => {
@@ -185,6 +188,7 @@ test('rows and tables', async () => {
   await expect(rows.lock(third, 'item', [1], { wait: 50, keepTransaction: true })).rejects.toThrow(
     'ROWS_TIMEOUT',
   )
+  named(busy[0] as EventMap['rows.busy'])
   expect(busy).toMatchObject([{ table: 'item', blockers: [{ pid: await pidOf(one) }] }])
   expect(timeout[0]?.waitMs).toBeGreaterThanOrEqual(50)
   await rows.lockTable(third, 'doomed', 'share row exclusive')

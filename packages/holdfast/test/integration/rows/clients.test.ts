@@ -20,6 +20,8 @@ import { createRows, type Rows } from '../../../src/rows/index.ts'
 import { runTransaction } from '../../../src/tx/run.ts'
 import { PrismaClient } from '../../conformance/prisma/generated/client.ts'
 import { testDatabase } from '../../support/database.ts'
+import { named } from '../../support/in-time.ts'
+import { errorOf } from './open-room.ts'
 
 interface Client {
   driver: Driver<unknown>
@@ -146,10 +148,10 @@ describe.each(Object.keys(clients))('%s', (name) => {
         ] as const) {
           const options = { keyColumns, wait, keepTransaction: true }
           const locking = rows.lock(tx, 'Item', [key(1), key(2)], options)
-          await expect(locking).rejects.toMatchObject({ code, blockers: [{ pid }] })
+          expect(named(await errorOf(locking))).toMatchObject({ code, blockers: [{ pid }] })
           const table = { wait, keepTransaction: true }
           const tableLocking = rows.lockTable(tx, 'Item', 'access exclusive', table)
-          await expect(tableLocking).rejects.toMatchObject({ code, blockers: [{ pid }] })
+          expect(named(await errorOf(tableLocking))).toMatchObject({ code, blockers: [{ pid }] })
         }
         expect(await timeouts(tx)).toBe('00')
         expect((await rows.lock(tx, 'Item', [key(3)], { keyColumns })).rows).toHaveLength(1)

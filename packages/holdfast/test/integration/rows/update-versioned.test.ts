@@ -2,6 +2,7 @@
 import { barrier, waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { errorOf, openRoom, type Room } from './open-room.ts'
+import { named } from '../../support/in-time.ts'
 
 let room: Room
 
@@ -105,9 +106,8 @@ describe('updateVersioned', () => {
     const session = await room.begin()
     await session.sql('SET LOCAL lock_timeout = 50')
     const update = { version: 1, set: {} }
-    await expect(
-      room.rows.updateVersioned(session.client, 'docs', 1, update),
-    ).rejects.toMatchObject({
+    const error = await errorOf(room.rows.updateVersioned(session.client, 'docs', 1, update))
+    expect(named(error)).toMatchObject({
       code: 'ROWS_TIMEOUT',
       blockers: [{ pid: holder.pid }],
     })

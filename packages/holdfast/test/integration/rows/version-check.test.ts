@@ -3,6 +3,7 @@ import { barrier } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { runTransaction } from '../../../src/tx/run.ts'
 import { errorOf, openRoom, type Room } from './open-room.ts'
+import { named } from '../../support/in-time.ts'
 
 let room: Room
 
@@ -254,7 +255,7 @@ test('the lock is waited for no longer than asked', async () => {
     work: async () => undefined,
     write: async () => expect.unreachable(),
   })
-  await expect(checked).rejects.toMatchObject({
+  expect(named(await errorOf(checked))).toMatchObject({
     code: 'ROWS_TIMEOUT',
     blockers: [{ pid: holder.pid }],
   })

@@ -3,6 +3,7 @@ import { waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { errorOf, openRoom, type Room } from './open-room.ts'
 import { graceMs, holding, timed, timeouts, waitedFor } from './row-waits.ts'
+import { inTime, named } from '../../support/in-time.ts'
 
 let room: Room
 
@@ -25,14 +26,14 @@ describe('a limit in milliseconds', () => {
     const { error, afterMs } = await timed(
       room.rows.lock(client, 'accounts', [1, 2], { wait: limitMs }),
     )
-    expect(error).toMatchObject({
+    expect(named(error)).toMatchObject({
       code: 'ROWS_TIMEOUT',
       name: 'ContentionError',
       blockers: [{ pid: holder.pid }],
       cause: { code: '55P03' },
     })
     expect(afterMs).toBeGreaterThanOrEqual(limitMs)
-    expect(afterMs).toBeLessThan(limitMs + graceMs)
+    inTime(afterMs, limitMs + graceMs)
   })
 
   test('is one limit for all rows, though PostgreSQL counts each for itself', async () => {
@@ -44,12 +45,12 @@ describe('a limit in milliseconds', () => {
     await waitedFor(room, waiter.pid, twoPartLimitMs * 0.6)
     await first.rollback()
     const { error, afterMs } = await waiting
-    expect(error).toMatchObject({
+    expect(named(error)).toMatchObject({
       code: 'ROWS_TIMEOUT',
       blockers: [{ pid: second.pid }],
       cause: { code: '57014' },
     })
-    expect(afterMs).toBeLessThan(twoPartLimitMs + graceMs)
+    inTime(afterMs, twoPartLimitMs + graceMs)
   })
 
   test('and for the queue before one row, which is two waits', async () => {
@@ -63,8 +64,8 @@ describe('a limit in milliseconds', () => {
     await holder.rollback()
     await next
     const { error, afterMs } = await waiting
-    expect(error).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [{ pid: queue.pid }] })
-    expect(afterMs).toBeLessThan(twoPartLimitMs + graceMs)
+    expect(named(error)).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [{ pid: queue.pid }] })
+    inTime(afterMs, twoPartLimitMs + graceMs)
   })
 
   test('control: lock_timeout alone lets both of these wait longer', async () => {

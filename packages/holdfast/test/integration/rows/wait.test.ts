@@ -5,6 +5,7 @@ import type { HoldfastError } from '../../../src/errors.ts'
 import { createRows } from '../../../src/rows/index.ts'
 import { driverWith, errorOf, openRoom, type Room } from './open-room.ts'
 import { graceMs, holding, timed, timeouts } from './row-waits.ts'
+import { inTime, named } from '../../support/in-time.ts'
 
 let room: Room
 
@@ -23,7 +24,7 @@ describe('nowait', () => {
     const { error, afterMs } = await timed(
       room.rows.lock(client, 'accounts', [1, 2, 3], { wait: 'nowait' }),
     )
-    expect(error).toMatchObject({
+    expect(named(error)).toMatchObject({
       code: 'ROWS_BUSY',
       name: 'ContentionError',
       retryable: true,
@@ -32,7 +33,7 @@ describe('nowait', () => {
       cause: { code: '55P03' },
     })
     expect(error.message).toContain(`Held by pid ${holder.pid}`)
-    expect(afterMs).toBeLessThan(graceMs)
+    inTime(afterMs, graceMs)
   })
 
   test('is what a limit of zero means', async () => {
@@ -49,7 +50,7 @@ describe('nowait', () => {
     }
     const { client } = await room.begin()
     const error = await errorOf(room.rows.lock(client, 'accounts', [4], { wait: 'nowait' }))
-    const { blockers } = error as HoldfastError
+    const { blockers } = named(error)
     expect(blockers).toHaveLength(3)
     expect(new Set(blockers.map(({ pid }) => pid))).toEqual(new Set(sharers.map(({ pid }) => pid)))
   })
@@ -60,7 +61,8 @@ describe('nowait', () => {
     await holder.sql('UPDATE accounts SET balance = 1 WHERE id = 5')
     const { client } = await room.begin()
     const locking = room.rows.lock(client, 'accounts', [5], { wait: 'nowait' })
-    await expect(locking).rejects.toMatchObject({ blockers: [{ pid: holder.pid }] })
+    const { blockers } = named(await errorOf(locking))
+    expect(blockers).toMatchObject([{ pid: holder.pid }])
   })
 })
 
@@ -90,7 +92,8 @@ describe('blocking', () => {
     const holder = await holding(room, 2)
     const session = await room.begin()
     await session.sql('SET LOCAL lock_timeout = 50')
-    await expect(room.rows.lock(session.client, 'accounts', [2])).rejects.toMatchObject({
+    const error = await errorOf(room.rows.lock(session.client, 'accounts', [2]))
+    expect(named(error)).toMatchObject({
       code: 'ROWS_TIMEOUT',
       blockers: [{ pid: holder.pid }],
     })
@@ -113,7 +116,7 @@ describe('blocking', () => {
         rows.lock(session.client, 'accounts', [1, 2], { wait, keepTransaction: true }),
       )
       expect(error.code).toBe('ROWS_TIMEOUT')
-      expect(afterMs).toBeLessThan(budgetMs + graceMs)
+      inTime(afterMs, budgetMs + graceMs)
       expect(await timeouts(session)).toEqual({ lock: '0', statement: '0' })
       await session.rollback()
     }
@@ -138,7 +141,7 @@ describe('keepTransaction', () => {
     const options = { wait, keepTransaction: true }
     const error = await errorOf(room.rows.lock(session.client, 'accounts', [1, 2], options))
     // What the transaction itself holds is not in its own way.
-    expect((error as HoldfastError).blockers.map(({ pid }) => pid)).toEqual([holder.pid])
+    expect(named(error).blockers.map(({ pid }) => pid)).toEqual([holder.pid])
     await holder.rollback()
     const { rows } = await room.rows.lock(session.client, 'accounts', [1, 2], options)
     expect(rows).toHaveLength(2)
@@ -168,17 +171,19 @@ describe('the look for the blocker', () => {
     await holder.sql('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
     const { client } = await room.begin()
     const { error, afterMs } = await timed(room.rows.lock(client, 'accounts', [1], { wait: 100 }))
-    expect(error).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [{ pid: holder.pid }] })
-    expect(afterMs).toBeLessThan(100 + graceMs)
+    expect(named(error)).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [{ pid: holder.pid }] })
+    inTime(afterMs, 100 + graceMs)
     expect(await waiting()).toEqual([])
   })
 
   test('where it has to wait, is ended by the server and leaves no connection stuck', async () => {
-    await room.sql(`CREATE TABLE deep (id int PRIMARY KEY) PARTITION BY RANGE (id)`)
+    await room.sql(`CREATE TABLE IF NOT EXISTS deep (id int PRIMARY KEY) PARTITION BY RANGE (id)`)
     await room.sql(
-      `CREATE TABLE deeper PARTITION OF deep FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (id)`,
+      `CREATE TABLE IF NOT EXISTS deeper PARTITION OF deep FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (id)`,
     )
-    await room.sql(`CREATE TABLE deepest PARTITION OF deeper FOR VALUES FROM (0) TO (9)`)
+    await room.sql(
+      `CREATE TABLE IF NOT EXISTS deepest PARTITION OF deeper FOR VALUES FROM (0) TO (9)`,
+    )
     const holder = await room.begin()
     await holder.sql('LOCK TABLE deepest IN ACCESS EXCLUSIVE MODE')
     for (const keepTransaction of [false, true]) {
@@ -187,7 +192,7 @@ describe('the look for the blocker', () => {
         room.rows.lock(client, 'deep', [1], { wait: 100, keepTransaction }),
       )
       expect(error).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [] })
-      expect(afterMs).toBeLessThan(100 + 2 * graceMs)
+      inTime(afterMs, 100 + 2 * graceMs)
     }
     await waitUntil('nobody waits any more', async () =>
       (await waiting()).length === 0 ? true : undefined,
@@ -205,7 +210,7 @@ describe('the look for the blocker', () => {
       )
       expect(error).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [] })
       // Here the look takes all of its 100 ms; the rest is what a busy machine adds.
-      expect(afterMs).toBeLessThan(100 + 2 * graceMs)
+      inTime(afterMs, 100 + 2 * graceMs)
     } finally {
       await client?.query('ROLLBACK')
       for (const each of clients) each.release()

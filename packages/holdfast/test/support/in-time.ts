@@ -1,0 +1,20 @@
+import { expect } from 'vitest'
+import type { Blocker, HoldfastError } from '../../src/errors.ts'
+
+/**
+ * The message of every assertion that something came soon enough. A busy machine makes things late and never early,
+ * so a test that fails with it is tried again (see vitest.config.ts): what is late by itself is late each time.
+ */
+const tooLate = 'too late'
+
+/** It took less than so long. */
+export function inTime(tookMs: number, limitMs: number): void {
+  expect(tookMs, tooLate).toBeLessThan(limitMs)
+}
+
+/** Somebody is named in the error. The look for them is given up after 100 ms, which may be soon on a busy machine. */
+export function named<E extends object>(error: E): E & { readonly blockers: readonly Blocker[] } {
+  const { blockers } = error as HoldfastError
+  expect(blockers, tooLate).not.toEqual([])
+  return error as E & HoldfastError
+}
