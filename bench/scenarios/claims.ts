@@ -20,16 +20,27 @@ import { pgbenchBinary } from '../harness/pgbench.ts'
 const connections = 8
 /** Handlers of a process: many at batch 1, which then share statements. */
 const callersOf = (batch: number): number => (batch === 1 ? 64 : connections)
-const rowsReady = 200_000
 
 interface Plan {
   readonly effort: Effort
+  /** Ready before each slice: more than it can use up. */
+  readonly ready: number
   readonly jobs: number
   readonly rounds: number
 }
 
-const full: Plan = { effort: { rounds: 16, sliceMs: 2_000 }, jobs: 20_000, rounds: 5 }
-const quick: Plan = { effort: { rounds: 4, sliceMs: 1_000, warmUps: 0 }, jobs: 2_000, rounds: 1 }
+const full: Plan = {
+  effort: { rounds: 16, sliceMs: 2_000 },
+  ready: 200_000,
+  jobs: 20_000,
+  rounds: 5,
+}
+const quick: Plan = {
+  effort: { rounds: 4, sliceMs: 500, warmUps: 0 },
+  ready: 50_000,
+  jobs: 2_000,
+  rounds: 1,
+}
 
 export const claims: BenchScenario = {
   about: 'claiming and completing rows against the same SQL without us, and queues side by side',
@@ -75,7 +86,7 @@ export const claims: BenchScenario = {
           name: shared ? `claim${batch}_vs_bare` : 'claim1_apart_vs_bare',
           ...(shared ? { bar: 0.9 } : {}),
           workers: callersOf(batch),
-          measured: oursSide({ url, pool, batch, shared }),
+          measured: oursSide({ url, pool, batch, shared, ready: plan.ready }),
           baseline: bareClaims(binary, { url, table: 'bare', batch, clients: connections }),
         })
       }
@@ -93,8 +104,9 @@ function oursSide(task: {
   readonly pool: Awaited<ReturnType<typeof openPool>>
   readonly batch: number
   readonly shared: boolean
+  readonly ready: number
 }): Side {
-  const { url, pool, batch, shared } = task
+  const { url, pool, batch, shared, ready } = task
   const table = shared ? 'ours' : 'apart'
   const rooms = Array.from({ length: shared ? 1 : callersOf(batch) }, () =>
     createHoldfast(fromPg(pool)).claims(tasksOptions(table)),
@@ -102,7 +114,7 @@ function oursSide(task: {
   return {
     label: `${callersOf(batch)} callers, ${batch} rows a claim, ${shared ? 'sharing statements' : 'each by itself'}`,
     async scene() {
-      await refill(url, table, rowsReady)
+      await refill(url, table, ready)
       return async () => {}
     },
     async operation(worker) {

@@ -20,10 +20,10 @@ interface OnOffEffort extends Effort {
 
 /** A slice is longer than the pause between two writes, so that each has one in it. */
 const full: OnOffEffort = { rounds: 14, sliceMs: 3_600, warmUps: 1, every: '3 s' }
-const quick: OnOffEffort = { rounds: 5, sliceMs: 1_200, warmUps: 1, every: '1 s' }
+const quick: OnOffEffort = { rounds: 4, sliceMs: 650, warmUps: 1, every: '500 ms' }
 /** Four looks in a slice. */
 const looked: Effort = { rounds: 16, sliceMs: 3_900, warmUps: 1 }
-const lookedShortly: Effort = { rounds: 4, sliceMs: 1_900, warmUps: 1 }
+const lookedShortly: Effort = { rounds: 4, sliceMs: 950, warmUps: 1 }
 
 export const observe: BenchScenario = {
   about: 'what it costs to be seen: to who does the work, and to the server',

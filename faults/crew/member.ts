@@ -13,7 +13,9 @@ const tellEveryMs = 100
 /** How long the client may take to close its connections before they are left to the operating system. */
 const closeMs = 6_000
 
-let work: { readonly stopping: AbortController; readonly done: Promise<void> } | undefined
+let work:
+  | { readonly stopping: AbortController; readonly done: Promise<{ readonly spent: boolean }> }
+  | undefined
 
 process.on('message', (message: ToMember) => {
   if (message.kind === 'clock') jumpClock(message.byMs)
@@ -23,7 +25,7 @@ process.on('message', (message: ToMember) => {
     work.done.catch(crash)
   } else {
     work?.stopping.abort()
-    work?.done.then(() => tell({ kind: 'stopped' }), crash)
+    work?.done.then(({ spent }) => tell({ kind: 'stopped', spent }), crash)
   }
 })
 process.on('disconnect', () => process.exit(0))
@@ -42,21 +44,19 @@ function crash(error: unknown): void {
   else process.exit(1)
 }
 
-async function begin(orders: Orders, stopping: AbortSignal): Promise<void> {
+async function begin(orders: Orders, stopping: AbortSignal): Promise<{ readonly spent: boolean }> {
   rightClock()
   const { url, connections, post } = orders
-  if (post.client === 'pg') await workOn(pgApplication(url, connections), orders, stopping)
-  else {
-    const prepare = post.door === 'direct'
-    await workOn(postgresJsApplication(url, connections, prepare), orders, stopping)
-  }
+  if (post.client === 'pg') return await workOn(pgApplication(url, connections), orders, stopping)
+  const prepare = post.door === 'direct'
+  return await workOn(postgresJsApplication(url, connections, prepare), orders, stopping)
 }
 
 async function workOn<Tx>(
   app: Application<Tx>,
   orders: Orders,
   stopping: AbortSignal,
-): Promise<void> {
+): Promise<{ readonly spent: boolean }> {
   using history = openHistory(orders.folder, orders.process)
   const counts: Record<string, number> = {}
   const telling = setInterval(() => tell({ kind: 'progress', counts }), tellEveryMs)
@@ -103,6 +103,7 @@ async function workOn<Tx>(
   } finally {
     clearInterval(telling)
     tell({ kind: 'progress', counts })
-    await Promise.race([app.close(), pause(closeMs)])
   }
+  const closed = await Promise.race([app.close(), pause(closeMs, 'not yet' as const)])
+  return { spent: closed === 'all but what is on its way' }
 }

@@ -27,5 +27,6 @@ export type ToMember =
 export type FromMember =
   | { readonly kind: 'ready' }
   | { readonly kind: 'progress'; readonly counts: Readonly<Record<string, number>> }
-  | { readonly kind: 'stopped' }
+  /** `spent`: its client may have left something open, so the process has to end as well. */
+  | { readonly kind: 'stopped'; readonly spent: boolean }
   | { readonly kind: 'trouble'; readonly text: string }

@@ -36,6 +36,7 @@ interface Member {
   readonly child: ChildProcess
   counts: Readonly<Record<string, number>>
   stopped: boolean
+  spent: boolean
 }
 
 /** After half a minute without a primary, hundreds of ticks are due, and whoever fires them ends with the last. */
@@ -57,7 +58,7 @@ export async function startCrew(options: CrewOptions): Promise<StartedCrew> {
       spares.giveBack(child)
       return undefined
     }
-    const member: Member = { child, counts: {}, stopped: false }
+    const member: Member = { child, counts: {}, stopped: false, spent: false }
     const life = (lives[index] = (lives[index] ?? 0) + 1)
     const process = `app${index}.${life}`
     const post = posts[index % posts.length] ?? { door: 'direct', client: 'pg' }
@@ -65,7 +66,10 @@ export async function startCrew(options: CrewOptions): Promise<StartedCrew> {
     child.removeAllListeners('exit')
     child.on('message', (message: FromMember) => {
       if (message.kind === 'progress') member.counts = message.counts
-      if (message.kind === 'stopped') member.stopped = true
+      if (message.kind === 'stopped') {
+        member.stopped = true
+        member.spent = message.spent
+      }
       if (message.kind === 'trouble') troubles.push(`${process}: ${message.text}`)
     })
     child.once('exit', (code, signal) => {
@@ -115,7 +119,8 @@ export async function startCrew(options: CrewOptions): Promise<StartedCrew> {
         async () => (member.stopped || !isAlive(member.child) ? true : undefined),
         { limitMs: stopMs, everyMs: 5 },
       )
-      if (isAlive(member.child)) spares.giveBack(member.child)
+      if (member.spent) await kill(member.child)
+      else if (isAlive(member.child)) spares.giveBack(member.child)
     } catch {
       troubles.push(`process ${member.child.pid} did not stop within ${stopMs} ms`)
       await kill(member.child)
