@@ -1,20 +1,19 @@
-import { expect } from 'vitest'
 import type { Blocker, HoldfastError } from '../../src/errors.ts'
 
 /**
- * The message of every assertion that something came soon enough. A busy machine makes things late and never early,
+ * How every failure begins that says that something came too late. A busy machine makes things late and never early,
  * so a test that fails with it is tried again (see vitest.config.ts): what is late by itself is late each time.
  */
 const tooLate = 'too late'
 
 /** It took less than so long. */
 export function inTime(tookMs: number, limitMs: number): void {
-  expect(tookMs, tooLate).toBeLessThan(limitMs)
+  if (tookMs >= limitMs) throw new Error(`${tooLate}: ${tookMs} ms, and not within ${limitMs}`)
 }
 
 /** Somebody is named in the error. The look for them is given up after 100 ms, which may be soon on a busy machine. */
 export function named<E extends object>(error: E): E & { readonly blockers: readonly Blocker[] } {
   const { blockers } = error as HoldfastError
-  expect(blockers, tooLate).not.toEqual([])
+  if (blockers.length === 0) throw new Error(`${tooLate}: nobody was named in time`)
   return error as E & HoldfastError
 }

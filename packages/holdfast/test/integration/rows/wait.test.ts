@@ -1,7 +1,6 @@
 /** What happens to a call that finds a row locked, and what is left after it. */
 import { waitUntil } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { HoldfastError } from '../../../src/errors.ts'
 import { createRows } from '../../../src/rows/index.ts'
 import { driverWith, errorOf, openRoom, type Room } from './open-room.ts'
 import { graceMs, holding, timed, timeouts } from './row-waits.ts'
