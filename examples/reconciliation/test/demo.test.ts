@@ -9,7 +9,12 @@ import { fromSource } from './from-source.ts'
 const demo = fileURLToPath(new URL('../demo/demo.ts', import.meta.url))
 
 describe('the demo', () => {
-  test('shows the damage of a lock that is tried and none with Holdfast', async () => {
+  // Whom a kill hits, and whether that costs the naive one a night, is chance. What Holdfast leaves is not.
+  const chance = (error: { readonly message: string }): boolean =>
+    !error.message.includes('Holdfast left')
+  const often = { timeout: 240_000, retry: { count: 2, condition: chance } }
+
+  test('shows the damage of a lock that is tried and none with Holdfast', often, async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [
       '--import',
       fromSource,
@@ -35,7 +40,7 @@ describe('the demo', () => {
       expect(naive).toBeGreaterThan(0)
       expect(holdfast).toBe(0)
     }
-  }, 240_000)
+  })
 })
 
 describe('the demo fails', () => {

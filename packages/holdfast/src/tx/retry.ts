@@ -79,7 +79,11 @@ export async function retrying<T>(
       const waitsOut = patient.codes.includes(reason as ErrorCode)
       if (waitsOut) waits += 1
       else runs += 1
-      const pauseMs = fullJitterMs(Math.max(1, runs, waits), policy.baseMs, policy.capMs)
+      // A millisecond at least, so that whoever gives one is asked for nothing twice.
+      const pauseMs = Math.max(
+        1,
+        fullJitterMs(Math.max(1, runs, waits), policy.baseMs, policy.capMs),
+      )
       const again =
         waitsOut ||
         (runs < policy.attempts &&
@@ -87,7 +91,7 @@ export async function retrying<T>(
           !isHoldfastError(error, 'COMMIT_UNKNOWN'))
       const now = performance.now()
       const spent = waitsOut
-        ? now - (troubled ??= now) + pauseMs > patient.forMs
+        ? now - (troubled ??= now) + pauseMs >= patient.forMs
         : now - began + pauseMs > policy.budgetMs
       if (!again || spent) {
         throw doubt ?? named(error, reason, number)

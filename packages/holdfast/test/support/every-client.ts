@@ -42,7 +42,11 @@ export const everyClient: Readonly<Record<string, (url: string) => Promise<OpenC
     return opened(fromPostgresJs(client), () => client.end())
   },
   async prisma(url) {
-    const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max: 4 }) })
+    const prisma = new PrismaClient({
+      adapter: new PrismaPg({ connectionString: url, max: 4 }),
+      // Prisma gives up after 2 s without a connection, which is not much on a busy machine.
+      transactionOptions: { maxWait: 20_000 },
+    })
     return opened(fromPrisma(prisma), () => prisma.$disconnect())
   },
   async 'drizzle on pg'(url) {

@@ -9,6 +9,7 @@ import { Random } from '../../../src/search/random.ts'
 import { insertWhereNotExists, openShop, stock } from './shop.ts'
 
 const rounds = 20
+const timeout = 180_000
 
 let url: string
 beforeAll(async () => {
@@ -78,7 +79,7 @@ describe.each([
   ['INSERT … WHERE NOT EXISTS', insertWhereNotExists],
   ['a CTE that updates or inserts', upsertByHand],
 ])('%s', (name, flow) => {
-  test(`found in ${rounds} of ${rounds} searches`, async () => {
+  test(`found in ${rounds} of ${rounds} searches`, { timeout }, async () => {
     let found = 0
     for (let round = 1; round <= rounds; round += 1) {
       const { verdict } = await explore({
@@ -93,7 +94,9 @@ describe.each([
     expect(found).toBe(rounds)
   })
 
-  test('others: runs by random priorities, whole statements, and two calls at once', async () => {
+  test('others: runs by random priorities, whole statements, and two calls at once', {
+    timeout,
+  }, async () => {
     const [split, whole] = [await byChance(flow, 'split'), await byChance(flow, 'atomic')]
     const plain = await atOnce(flow)
     process.stdout.write(
