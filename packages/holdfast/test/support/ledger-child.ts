@@ -1,7 +1,11 @@
+import { flushCompileCache } from 'node:module'
 import pg from 'pg'
 import { fromPg } from '../../src/drivers/pg.ts'
 import { createHoldfast } from '../../src/index.ts'
 import { doTogether, doWork, type Work } from './ledger-work.ts'
+
+// Whoever is killed writes no cache for the next one, unless now.
+flushCompileCache()
 
 /**
  * An application in a process of its own. Before each statement it says so and waits for a word, so

@@ -1,6 +1,10 @@
+import { flushCompileCache } from 'node:module'
 import pg from 'pg'
 import { fromPg } from '../../src/drivers/pg.ts'
 import { createMoves } from '../../src/shards/index.ts'
+
+// Whoever is killed writes no cache for the next one, unless now.
+flushCompileCache()
 
 /** A process that moves buckets, or goes on with a move, and stands still at a step, to be killed there. */
 export interface MoverTask {

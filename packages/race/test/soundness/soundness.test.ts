@@ -1,4 +1,4 @@
-import { type PostgresServer, startPostgres } from '@holdfast/testkit'
+import { type PostgresServer, sample, startPostgres } from '@holdfast/testkit'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { agreement, type Comparison, openComparison } from './comparison.ts'
 import { randomSpec } from './random-spec.ts'
@@ -6,7 +6,7 @@ import { listSpecs, readSpec } from './read-spec.ts'
 import { long, seeds } from './scope.ts'
 
 const written = listSpecs().filter((name) => long || !name.startsWith('long/'))
-const specs = [...written.map(readSpec), ...seeds.map(randomSpec)]
+const specs = sample([...written.map(readSpec), ...seeds.map(randomSpec)])
 const serializable = specs.filter(({ text }) => text.includes('SERIALIZABLE'))
 
 describe.concurrent('the outcomes are those of all permutations', () => {

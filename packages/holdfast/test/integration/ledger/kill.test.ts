@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { waitUntil } from '@holdfast/testkit'
+import { sample, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -123,7 +123,7 @@ const again = async (work: Work, joined: boolean): Promise<Verdict<number>> =>
   await (joined ? doTogether(fixture.hf, work) : doWork(fixture.hf, work))
 
 describe.each(modes)('the application is killed, %s', (_, joined) => {
-  test.each(works)(
+  test.each(sample(works))(
     '%s: before each statement, and before each answer',
     { timeout: 120_000 },
     async (what) => {
