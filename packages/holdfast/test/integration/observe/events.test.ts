@@ -357,7 +357,7 @@ describe('leases', () => {
     const failed = on('lease.renewal-failed')
     const pool = new pg.Pool({ connectionString: fixture.database.url })
     const name = fresh()
-    const lease = await createHoldfast(fromPg(pool)).leases.acquire(name, { ttl: '300 ms' })
+    const lease = await createHoldfast(fromPg(pool)).leases.acquire(name, { ttl: '3 s' })
     await pool.end()
     expect(await first(failed)).toMatchObject({ name, token: lease.token })
   })
