@@ -1,5 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { waitUntil } from '@holdfast/testkit'
+import { resetSocket, waitUntil } from '@holdfast/testkit'
 import { type Commits, followConversation } from './conversation.ts'
 
 /**
@@ -140,7 +140,7 @@ function openLine(
 
   const cut = (): void => {
     // A reset, so that the client learns it at once, as from a machine that has restarted.
-    reset(client)
+    resetSocket(client)
     server.destroy()
   }
   const spring = (trap: Trap): void => {
@@ -163,13 +163,13 @@ function openLine(
     spring(trap)
     if (trap.moment === 'before') {
       for (const { bytes } of parts.slice(0, parts.indexOf(hit))) server.write(bytes)
-      reset(client)
+      resetSocket(client)
       server.end()
       return
     }
     for (const { bytes } of parts) server.write(bytes)
     if (trap.moment === 'after') {
-      reset(client)
+      resetSocket(client)
       server.end()
     } else {
       deaf = true
@@ -215,10 +215,4 @@ function openLine(
       server.resume()
     },
   }
-}
-
-/** One that is being ended cannot be reset as well: Node would neither close it nor let the process end. */
-function reset(socket: Socket): void {
-  if (socket.writableEnded) socket.destroy()
-  else socket.resetAndDestroy()
 }

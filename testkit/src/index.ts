@@ -1,6 +1,7 @@
 export { type Barrier, barrier } from './barrier.ts'
 export { createDatabase, urlWithDatabase, withClient } from './create-database.ts'
 export { type Deferred, deferred } from './deferred.ts'
+export { resetSocket } from './reset-socket.ts'
 export { sample } from './sample.ts'
 export { sendSignal } from './send-signal.ts'
 export { defaultVersion, type PostgresVersion, postgresVersions } from './server-binaries.ts'

@@ -2,6 +2,7 @@
 import { waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { inTime } from '../../../holdfast/test/support/in-time.ts'
 import {
   cast,
   type Role,
@@ -73,7 +74,7 @@ describe.skipIf(chromiumProgram === undefined)('an incident', () => {
     for (const selector of everybody) await page.waitForSelector(selector, { state: 'attached' })
     const seenAfterMs = performance.now() - incident.happenedAt
     process.stdout.write(`seen after ${Math.round(seenAfterMs)} ms\n`)
-    expect(seenAfterMs, 'too late').toBeLessThan(2000)
+    inTime(seenAfterMs, 2_000)
 
     const list = (await page.evaluate(readList)) as Shown[]
     const { pids, roleOf } = incident

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { resetSocket } from '@holdfast/testkit'
 
 /** A wire between client and server that a test can hold, cut or break at a chosen moment. */
 export interface BreakableWire extends AsyncDisposable {
@@ -67,7 +68,7 @@ export async function breakableWire(target: string): Promise<BreakableWire> {
     },
     cut,
     reset() {
-      for (const { near } of pairs) near.resetAndDestroy()
+      for (const { near } of pairs) resetSocket(near)
     },
     async [Symbol.asyncDispose]() {
       cut()
