@@ -1,13 +1,19 @@
-/** `node scripts/failed-files.ts <results> <most>`: the files with a test that failed; none if they are more than `most`. */
-import { readFileSync } from 'node:fs'
+/**
+ * A reporter of vitest: writes the files with a test that failed to the file that HOLDFAST_FAILED_FILES names, one in a
+ * line. None if they are more than a few, or if an error belongs to no test: that is nothing to try again.
+ */
+import { writeFileSync } from 'node:fs'
+import type { Reporter } from 'vitest/node'
 
-interface Results {
-  readonly testResults: readonly { readonly name: string; readonly status: string }[]
+const most = 5
+
+export default class FailedFiles implements Reporter {
+  readonly onTestRunEnd: NonNullable<Reporter['onTestRunEnd']> = (modules, unhandled) => {
+    const failed = new Set(
+      modules.filter((each) => each.state() === 'failed').map(({ moduleId }) => moduleId),
+    )
+    const listed = unhandled.length === 0 && failed.size <= most ? [...failed] : []
+    const path = process.env['HOLDFAST_FAILED_FILES']
+    if (path !== undefined) writeFileSync(path, listed.map((file) => `${file}\n`).join(''))
+  }
 }
-
-const [, , path = '', most = '0'] = process.argv
-const { testResults } = JSON.parse(readFileSync(path, 'utf8')) as Results
-const failed = new Set(
-  testResults.filter(({ status }) => status === 'failed').map(({ name }) => name),
-)
-if (failed.size <= Number(most)) for (const name of failed) process.stdout.write(`${name}\n`)

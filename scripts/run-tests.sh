@@ -7,15 +7,16 @@ HOLDFAST_THROWN_CODES=$(mktemp)
 export HOLDFAST_THROWN_CODES
 # Hundreds of processes are started from the sources: what is compiled once need not be again.
 export NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$PWD/node_modules/.cache/compiled}
-results=$(mktemp)
-trap 'rm -f "$HOLDFAST_THROWN_CODES" "$results"' EXIT
+HOLDFAST_FAILED_FILES=$(mktemp)
+export HOLDFAST_FAILED_FILES
+trap 'rm -f "$HOLDFAST_THROWN_CODES" "$HOLDFAST_FAILED_FILES"' EXIT
 
 npm run build
 npm run check:static
-if ! npx vitest run --reporter=default --reporter=json --outputFile.json="$results"; then
+if ! npx vitest run --reporter=default --reporter=./scripts/failed-files.ts; then
   # Three at a time keep two cores so busy that a few of thousands may come too late for what they wait for. Whoever
   # is right by itself is so three times in a row, alone; more than a few files are not bad luck.
-  mapfile -t files < <(node scripts/failed-files.ts "$results" 5)
+  mapfile -t files <"$HOLDFAST_FAILED_FILES"
   ((${#files[@]} > 0))
   printf '\n=== failed among others, and now three times alone:\n'
   printf '    %s\n' "${files[@]}"

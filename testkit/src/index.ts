@@ -1,5 +1,11 @@
 export { type Barrier, barrier } from './barrier.ts'
-export { createDatabase, urlWithDatabase, withClient } from './create-database.ts'
+export {
+  closeForCopies,
+  createDatabase,
+  databaseOf,
+  urlWithDatabase,
+  withClient,
+} from './create-database.ts'
 export { type Deferred, deferred } from './deferred.ts'
 export { resetSocket } from './reset-socket.ts'
 export { sample } from './sample.ts'

@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { expect, test } from 'vitest'
-import { startPgBouncer, startPostgres, withClient } from '../src/index.ts'
+import { databaseOf, startPgBouncer, startPostgres, withClient } from '../src/index.ts'
 
 async function pidsOf(url: string): Promise<{ announced: number; actual: number }> {
   const client = new Client({ connectionString: url })
@@ -17,7 +17,7 @@ async function pidsOf(url: string): Promise<{ announced: number; actual: number 
 test('PgBouncer pools transactions, for every database of the server', async () => {
   await using server = await startPostgres()
   await using pooler = await startPgBouncer(server, { poolSize: 1 })
-  const database = new URL(await server.createDatabase()).pathname.slice(1)
+  const database = databaseOf(await server.createDatabase())
 
   const direct = await pidsOf(server.url(database))
   expect(direct.announced).toBe(direct.actual)

@@ -2,7 +2,13 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { deferred, startPgBouncer, startPostgres, urlWithDatabase } from '@holdfast/testkit'
+import {
+  databaseOf,
+  deferred,
+  startPgBouncer,
+  startPostgres,
+  urlWithDatabase,
+} from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { fromPg } from '../../src/drivers/pg.ts'
@@ -30,7 +36,7 @@ const written = async (pool: pg.Pool): Promise<number> =>
 describe('a process that crashes while it holds a lock', () => {
   test.each(['directly', 'through PgBouncer'])('%s: lock free, nothing written', async (way) => {
     const { directUrl } = await testDatabase()
-    const name = decodeURIComponent(new URL(directUrl).pathname.slice(1))
+    const name = databaseOf(directUrl)
     const url = way === 'directly' ? directUrl : urlWithDatabase(inject('pgbouncerUrl'), name)
     await on(directUrl, async (hf, pool) => {
       await pool.query('CREATE TABLE written (id int)')

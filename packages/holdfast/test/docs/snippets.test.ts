@@ -3,6 +3,7 @@
  * type-checked against the library; blocks marked `run` are run against a real server, and what
  * they print is compared with what they say they print.
  */
+import { readFileSync } from 'node:fs'
 import { createDatabase } from '@holdfast/testkit'
 import { afterAll, describe, expect, inject, test } from 'vitest'
 import { execute } from './checks/execute.ts'
@@ -61,7 +62,9 @@ describe('the snippets', () => {
 type Snippet = Workshop['snippets'][number]
 
 async function runOf(workshop: Workshop, snippet: Snippet): Promise<string[]> {
-  const url = await createDatabase(inject('postgresUrl'), 'docs')
+  const installs = readFileSync(snippet.preamble, 'utf8').includes('await migrate(fromPg(pool))\n')
+  const template = installs ? inject('installedDatabase') : undefined
+  const url = await createDatabase(inject('postgresUrl'), 'docs', template)
   return await execute(snippet, workshop.fileOf(snippet), url)
 }
 

@@ -1,4 +1,4 @@
-import { createDatabase, urlWithDatabase } from '@holdfast/testkit'
+import { createDatabase, databaseOf, urlWithDatabase } from '@holdfast/testkit'
 import { inject } from 'vitest'
 
 export interface TestDatabase {
@@ -11,13 +11,16 @@ export interface TestDatabase {
 }
 
 /**
- * A fresh, empty database. Call it once per test file: advisory locks are per database, so files
- * that run at the same time on the shared server do not get in each other's way.
+ * A fresh database, empty or with our schema installed. Call it once per test file: advisory locks are per
+ * database, so files that run at the same time on the shared server do not get in each other's way.
  */
-export async function testDatabase(): Promise<TestDatabase> {
-  const directUrl = await createDatabase(inject('postgresUrl'))
+export async function testDatabase(
+  contents: 'empty' | 'installed' = 'empty',
+): Promise<TestDatabase> {
+  const template = contents === 'empty' ? undefined : inject('installedDatabase')
+  const directUrl = await createDatabase(inject('postgresUrl'), 'test', template)
   const throughPooler = inject('throughPooler')
-  const database = decodeURIComponent(new URL(directUrl).pathname.slice(1))
+  const database = databaseOf(directUrl)
   const url = throughPooler ? urlWithDatabase(inject('pgbouncerUrl'), database) : directUrl
   return { url, directUrl, throughPooler }
 }

@@ -1,4 +1,4 @@
-import { type PostgresServer, startPostgres } from '@holdfast/testkit'
+import { type PostgresServer, type PostgresVersion, startPostgres } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll } from 'vitest'
 import type { SessionDriver } from '../../src/core/driver.ts'
@@ -28,7 +28,7 @@ export interface MovesFixture {
 }
 
 /** What makes PostgreSQL begin to send at once, and several at a time. */
-const movable = {
+export const movable = {
   wal_level: 'logical',
   wal_retrieve_retry_interval: '100ms',
   max_logical_replication_workers: '12',
@@ -36,10 +36,10 @@ const movable = {
   max_prepared_transactions: '5',
 }
 
-export function movesFixture(beside = ''): MovesFixture {
+export function movesFixture(beside = '', version?: PostgresVersion): MovesFixture {
   const fixture = {} as MovesFixture
   beforeAll(async () => {
-    const server = await startPostgres({ settings: movable })
+    const server = await startPostgres({ settings: movable, ...(version && { version }) })
     const [north, south] = [
       await server.createDatabase('north'),
       await server.createDatabase('south'),

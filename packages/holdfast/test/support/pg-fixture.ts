@@ -16,10 +16,10 @@ export interface PgFixture {
   create(options?: HoldfastOptions): Holdfast<pg.PoolClient>
 }
 
-export function pgFixture(schema = ''): PgFixture {
+export function pgFixture(schema = '', contents?: Parameters<typeof testDatabase>[0]): PgFixture {
   const fixture = {} as PgFixture
   beforeAll(async () => {
-    const database = await testDatabase()
+    const database = await testDatabase(contents)
     const pool = new pg.Pool({ connectionString: database.url, max: 20, application_name: 'suite' })
     const observer = new pg.Pool({ connectionString: database.directUrl, max: 4 })
     // Backends are killed on purpose in some tests; an idle client's error must not end the run.

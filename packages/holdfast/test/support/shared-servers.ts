@@ -1,10 +1,15 @@
 import {
+  closeForCopies,
+  createDatabase,
   type PgBouncer,
   type PostgresServer,
   startPgBouncer,
   startPostgres,
 } from '@holdfast/testkit'
+import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { fromPg } from '../../src/drivers/pg.ts'
+import { migrate } from '../../src/schema/index.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -12,6 +17,8 @@ declare module 'vitest' {
     postgresUrl: string
     /** The same server through PgBouncer in transaction mode. */
     pgbouncerUrl: string
+    /** Name of a database with our schema installed, of which copies can be made. */
+    installedDatabase: string
     /** Whether the code under test is to connect through PgBouncer in this project. */
     throughPooler: boolean
   }
@@ -20,6 +27,7 @@ declare module 'vitest' {
 interface SharedServers {
   readonly postgres: PostgresServer
   readonly pgbouncer: PgBouncer
+  readonly installed: string
 }
 
 interface Share {
@@ -33,7 +41,17 @@ const shelf = globalThis as { holdfastShare?: Share | undefined }
 
 async function startServers(): Promise<SharedServers> {
   const postgres = await startPostgres()
-  return { postgres, pgbouncer: await startPgBouncer(postgres) }
+  const pgbouncer = await startPgBouncer(postgres)
+  return { postgres, pgbouncer, installed: await installOnce(postgres.url()) }
+}
+
+/** Installing takes longer than copying, and hundreds of tests begin with it. */
+async function installOnce(server: string): Promise<string> {
+  const url = await createDatabase(server, 'installed')
+  const pool = new pg.Pool({ connectionString: url, max: 1 })
+  await migrate(fromPg(pool))
+  await pool.end()
+  return await closeForCopies(url)
 }
 
 /** Vitest's global setup: the first project of a run starts the servers, the last one stops them. */
@@ -41,9 +59,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   shelf.holdfastShare ??= { starting: startServers(), users: 0 }
   const share = shelf.holdfastShare
   share.users += 1
-  const { postgres, pgbouncer } = await share.starting
+  const { postgres, pgbouncer, installed } = await share.starting
   project.provide('postgresUrl', postgres.url())
   project.provide('pgbouncerUrl', pgbouncer.url())
+  project.provide('installedDatabase', installed)
   return async () => {
     share.users -= 1
     if (share.users > 0) return

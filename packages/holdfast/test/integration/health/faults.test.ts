@@ -2,7 +2,7 @@
  * Every fault, made on a real server: it is found under its code, it is the only finding, and what the
  * finding says to do puts it right.
  */
-import { type PostgresServer, waitUntil } from '@holdfast/testkit'
+import { databaseOf, type PostgresServer, waitUntil } from '@holdfast/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HealthFinding } from '../../../src/health/index.ts'
 import { type Fault, faults } from './faults.ts'
@@ -42,7 +42,7 @@ test('nothing to find', async () => {
 describe('found alone, and put right by its own fix:', () => {
   test.each(Object.entries(faults))('%s', async (_, fault) => {
     const { stage, code, object, says = /./, follow, tidy } = fault
-    const database = new URL(place.url).pathname.slice(1)
+    const database = databaseOf(place.url)
     if (typeof stage === 'string') await place.run(stage.replace('DB', database))
     else await stage(place)
 

@@ -1,5 +1,11 @@
 /** What depends on where one looks from, and at which server. */
-import { type PostgresServer, postgresVersions, startPgBouncer, waitUntil } from '@holdfast/testkit'
+import {
+  databaseOf,
+  type PostgresServer,
+  postgresVersions,
+  startPgBouncer,
+  waitUntil,
+} from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -47,7 +53,7 @@ test.each(postgresVersions)('nothing to find on PostgreSQL %i', async (version) 
 describe('in between', () => {
   test('a pooler is noted, and nothing else changes', async () => {
     await using bouncer = await startPgBouncer(server)
-    const url = bouncer.url(decodeURIComponent(new URL(place.url).pathname.slice(1)))
+    const url = bouncer.url(databaseOf(place.url))
     expect(await at(url).look()).toEqual([
       {
         code: 'pooler',
@@ -62,7 +68,7 @@ describe('in between', () => {
 
   test('a standby is an error, and everything else is still looked at', async () => {
     await using standby = await server.standby()
-    const there = at(standby.url(decodeURIComponent(new URL(place.url).pathname.slice(1))))
+    const there = at(standby.url(databaseOf(place.url)))
     const found = await waitUntil('the standby has caught up', async () => {
       const seen = await there.look()
       return seen.length === 1 ? seen : undefined

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { waitUntil } from '@holdfast/testkit'
+import { databaseOf, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
@@ -92,7 +92,7 @@ describe.each(Object.entries(drivers))('%s', (_, open) => {
   })
 
   test('is seen to be none behind a pooler', async () => {
-    const database = decodeURIComponent(new URL(fixture.database.directUrl).pathname.slice(1))
+    const database = databaseOf(fixture.database.directUrl)
     const url = new URL(inject('pgbouncerUrl'))
     url.pathname = `/${encodeURIComponent(database)}`
     const session = await open(url.href).session()
