@@ -1,6 +1,7 @@
 import type { Claims } from './claims/index.ts'
 import { holdfastError } from './core/errors.ts'
 import { endedInTime, type StopOptions, type Stopped } from './core/stopping.ts'
+import type { UnderWay } from './core/under-way.ts'
 import { within } from './core/within.ts'
 import type { Leader, Lease } from './leases/index.ts'
 import type { Hold, WithHoldOptions } from './ledger/holds.ts'
@@ -15,6 +16,7 @@ export interface LeftBehind {
     | 'sweeper'
     | 'recorder'
     | 'transaction'
+    | 'operation'
     | 'hold'
     | 'lease'
   /** Of the table, the schedule, the lease, …; empty for what has none. */
@@ -79,6 +81,11 @@ export class Closing {
       ended.then(gone, gone)
       return ended
     }) as F
+  }
+
+  /** The same for what is only counted. */
+  counted(what: Part['what'], underWay: UnderWay): void {
+    this.#parts.add({ what, name: '', stop: (options) => over(underWay.ended(), options, ignored) })
   }
 
   /** The same for bodies under a hold, which are told to stop. */

@@ -126,9 +126,9 @@ export interface Holdfast<Tx> {
   /** Same as `tx.run`: open a transaction, run the body, commit, retry what may be retried. */
   readonly transaction: Transactions<Tx>['run']
   /**
-   * Ends what runs in this process: workers, schedules, leaders, sweepers and recorders stop; transactions
-   * and bodies under a hold may end; leases are released. What does not end in time is told, and what it
-   * holds in the database ends by itself. Your pool is yours to end afterwards.
+   * Ends what runs in this process: workers, schedules, leaders, sweepers and recorders stop; transactions,
+   * operations of the ledger and bodies under a hold may end; leases are released. What does not end in
+   * time is told, and what it holds in the database ends by itself. Your pool is yours to end afterwards.
    *
    * @example
    * process.once('SIGTERM', async () => {
@@ -158,6 +158,7 @@ export function createHoldfast<Tx>(
   const locks = createLocks(driver, options.locks)
   const guard = closing.waited('transaction', locks.guard)
   const kernel = createKernel(driver, { resolveFor, ...options.ledger })
+  closing.counted('operation', kernel.underWay)
   const ledger = createLedger(kernel)
   const leases = createLeases(driver, { resolveFor, ...options.leases })
   const once = createOnce(driver, { resolveFor, ...options.once })

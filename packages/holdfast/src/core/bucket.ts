@@ -6,8 +6,16 @@ export const bucketCount = 4_096
 /** What a statement touches: a scope, or its bucket where that is known already. */
 export type Scope = string | number
 
+/** The last one: an operation asks for its bucket several times in a row, and hashing costs more than comparing. */
+let last = { scope: '', bucket: hashed('') }
+
 /** The bucket of a scope, by which its server is found: the first 12 bits of its SHA-256. */
 export function bucketOf(scope: string): number {
+  if (scope !== last.scope) last = { scope, bucket: hashed(scope) }
+  return last.bucket
+}
+
+function hashed(scope: string): number {
   return Number.parseInt(hash('sha256', scope).slice(0, 3), 16)
 }
 

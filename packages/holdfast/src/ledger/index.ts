@@ -8,6 +8,7 @@ import {
 import { holdfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
 import { isTraced, type Span, traced } from '../core/tracing.ts'
+import { UnderWay } from '../core/under-way.ts'
 import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger.ts'
 import { askAgain, resolveMs } from '../tx/ask-again.ts'
 import { queryJoined, schemaMissing } from '../tx/call-function.ts'
@@ -69,6 +70,8 @@ export interface LedgerOptions extends CombinerOptions {
 
 /** The kernel: applies operations, in a transaction of their own or in the caller's. */
 export interface Kernel<Tx> {
+  /** Operations that were asked for outside of a caller's transaction, and have no answer yet. */
+  readonly underWay: UnderWay
   /** Applies one operation. With `tx` it becomes part of that transaction, and is never coalesced. */
   apply<A>(tx: Tx | undefined, operation: Operation, amounts: AmountReader<A>): Promise<Verdict<A>>
   /** Applies one operation that has a statement of its own, which answers like `apply`. */
@@ -201,19 +204,23 @@ export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}
   const calls = ledgerCalls(schema)
   const joining = { sure: calls, unsure: ledgerCalls(schema, true) }
   const submit = submitting(driver, calls, options)
+  const underWay = new UnderWay()
+  const alone = <T>(ask: () => Promise<T>): Promise<T> => {
+    // A second connection could wait for what this transaction holds, for ever.
+    assertNotNested(driver)
+    return underWay.during(ask)
+  }
   const apply = async <A>(
     tx: Tx | undefined,
     request: Request,
     amounts: AmountReader<A>,
   ): Promise<Verdict<A>> => {
     try {
-      if (tx !== undefined) {
-        const answers = await toldOf(request, () => applyJoined(driver, joining, tx, request))
-        return verdictOf(request, answers, amounts)
-      }
-      // A second connection could wait for what this transaction holds, for ever.
-      assertNotNested(driver)
-      return verdictOf(request, await submit(request), amounts)
+      const answers =
+        tx === undefined
+          ? await alone(() => submit(request))
+          : await toldOf(request, () => applyJoined(driver, joining, tx, request))
+      return verdictOf(request, answers, amounts)
     } catch (error) {
       throw schemaMissing(error) ?? error
     }
@@ -226,23 +233,21 @@ export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}
   ): Promise<Verdict<A>> => {
     const statement = ask(schema, request)
     try {
-      if (tx === undefined) assertNotNested(driver)
-      const answers = await toldOf(
-        request,
-        async () => {
-          if (tx === undefined)
-            return (await sendAlone(driver.alone, statement, [1], forMs))[0] ?? []
-          const [row] = await joined(driver, tx).query(statement)
-          return answersOf(row?.['answer'], [1])[0] ?? []
-        },
-        tx !== undefined,
-      )
+      const sent = async (): Promise<LineAnswer[]> =>
+        (await sendAlone(driver.alone, statement, [1], forMs))[0] ?? []
+      const answers =
+        tx === undefined
+          ? await alone(() => toldOf(request, sent, false))
+          : await toldOf(request, async () =>
+              answersIn(await joined(driver, tx).query(statement), request),
+            )
       return verdictOf(request, answers, amounts)
     } catch (error) {
       throw schemaMissing(error) ?? error
     }
   }
   return {
+    underWay,
     async apply(tx, operation, amounts) {
       const request = requestOf(operation)
       if (!isTraced()) return await apply(tx, request, amounts)

@@ -35,7 +35,7 @@ export interface VersionCheck<Tx, R, Result, Written> extends VersionOptions {
   readonly signal?: AbortSignal
   /** Called before the row is read again. */
   readonly onRetry?: (info: RetryInfo) => void
-  /** Options of the transaction that writes. */
+  /** Options of both transactions. Over several primaries, `scopes` says on which of them the row is. */
   readonly transaction?: Omit<RunOptions, 'signal'>
 }
 
@@ -76,7 +76,6 @@ async function once<Tx>(
   const { target, key, signal } = call
   const fields = keyFields(key, target)
   const run: RunOptions = {
-    scopes: [`${displayName(target.table)}:${Object.values(fields).join(':')}`],
     ...call.transaction,
     ...(signal === undefined ? {} : { signal }),
   }

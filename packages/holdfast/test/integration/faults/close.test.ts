@@ -87,6 +87,50 @@ test('everything that runs ends, and what was held is free for others', async ()
   expect(await hf.close()).toEqual({ left: [] })
 })
 
+describe('operations of the ledger', () => {
+  /** Four that wait for somebody: some were sent, the others are in line behind them. */
+  async function waiting(hf: Holdfast<pg.PoolClient>): Promise<{
+    readonly asked: Promise<unknown>
+    readonly letGo: () => Promise<void>
+  }> {
+    const name = fresh()
+    const quota = hf.quota({ name, limit: 10, per: 'lifetime' })
+    await quota.consume('key', 1, { operationId: fresh() })
+    const blocker = await fixture.observer.connect()
+    onTestFinished(() => blocker.release(true))
+    await blocker.query('BEGIN')
+    await blocker.query('SELECT FROM holdfast.balance FOR UPDATE')
+    const ask = (): Promise<unknown> => quota.consume('key', 1, { operationId: fresh() })
+    const first = [ask(), ask()]
+    await waitUntil('one of them waits', async () => {
+      const { rowCount } = await fixture.observer.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      )
+      return rowCount === 0 ? undefined : true
+    })
+    const asked = Promise.all([...first, ask(), ask()])
+    return { asked, letGo: async () => void (await blocker.query('ROLLBACK')) }
+  }
+
+  test('are waited for, those in line as well', async () => {
+    const { hf, pool } = opened()
+    const { asked, letGo } = await waiting(hf)
+    const closed = hf.close().then(() => pool.waitingCount + pool.totalCount - pool.idleCount)
+    await letGo()
+    expect(await closed).toBe(0)
+    expect(await asked).toMatchObject(Array(4).fill({ ok: true }))
+  })
+
+  test('are told if they take too long', async () => {
+    const { hf } = opened()
+    const { asked, letGo } = await waiting(hf)
+    const { left } = await hf.close({ within: '10 ms', leaveAfter: '10 ms' })
+    expect(left).toEqual([{ what: 'operation', name: '' }])
+    await letGo()
+    await asked
+  })
+})
+
 describe('what does not end in time', () => {
   test('is told', async () => {
     const { hf } = opened()

@@ -200,6 +200,18 @@ test('rows and tables', async () => {
 })
 
 describe('ledger', () => {
+  test('what is refused before it is sent is no operation', async () => {
+    const operations = on('ledger.operation')
+    const quota = fixture.hf.quota({ name: fresh(), limit: 9, per: 'lifetime' })
+    for (const ask of [
+      () => quota.consume('key', 1, { operationId: fresh() }),
+      () => quota.setLimit('key', 5, { operationId: fresh() }),
+    ]) {
+      await expect(fixture.hf.transaction(ask)).rejects.toMatchObject({ code: 'TX_NESTED' })
+    }
+    expect(operations).toEqual([])
+  })
+
   test('one batch for many operations, one event for each', async () => {
     const [batches, operations] = [on('ledger.batch'), on('ledger.operation')]
     const quota = fixture.hf.quota({ name: `calls-${fresh()}`, limit: 10, per: 'day' })

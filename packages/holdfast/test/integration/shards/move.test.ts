@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { bucketOf } from '../../../src/core/bucket.ts'
 import { isHoldfastError } from '../../../src/errors.ts'
+import { createHoldfast } from '../../../src/index.ts'
 import { fresh } from '../../support/ledger-fixture.ts'
 import { contentsOf, leftovers, movesFixture, ownersOf } from '../../support/moves-fixture.ts'
 import { scopeIn } from '../../support/shards-fixture.ts'
@@ -177,6 +178,36 @@ test('a target that cannot store the rows is found out, and the move can be undo
   expect(await leftovers(fixture)).toEqual([])
   expect(await ownersOf(fixture, bucket)).toEqual(['north'])
   expect(isHoldfastError(error)).toBe(true)
+})
+
+test('an audit passes over what is on its way, and over nothing else', async () => {
+  const { hf, pools, drivers } = fixture
+  const scope = scopeIn('north')
+  const bucket = bucketOf(scope)
+  await hf.quota(calls).consume(scope, 1, { operationId: fresh() })
+  const problems = async (at: 'north' | 'south'): Promise<string[]> => {
+    const audit = await createHoldfast(drivers[at]).ledger.audit()
+    return audit.problems.filter((each) => each.scope === scope).map(({ check }) => check)
+  }
+  // As a copy of several tables is in between.
+  const half = async (at: 'north' | 'south'): Promise<string[]> => {
+    await pools[at].query('DELETE FROM holdfast.balance WHERE bucket = $1', [bucket])
+    return await problems(at)
+  }
+  let during: string[] | undefined
+  const moves = fixture.moves({
+    async onProgress({ id, step }) {
+      if (step !== 'copied') return
+      during = await half('south')
+      await fixture.moves().undo(id)
+    },
+  })
+  await expect(moves.move({ buckets: [bucket], to: 'south' })).rejects.toMatchObject({
+    code: 'SHARD_MOVE_OVERTAKEN',
+  })
+  expect(during).toEqual([])
+  expect(await problems('north')).toEqual([])
+  expect(await half('north')).not.toEqual([])
 })
 
 test('a plan makes the primaries equal, or empties one', async () => {

@@ -65,6 +65,9 @@ test('a transaction without a scope has nowhere to go', async () => {
   await expect(fixture.hf.transaction(() => expect.unreachable())).rejects.toMatchObject(nowhere)
   await expect(fixture.hf.observe.locks()).rejects.toMatchObject(nowhere)
   await expect(fixture.hf.ledger.audit()).rejects.toMatchObject(nowhere)
+  // A row of a table that is on every primary: which one is meant, its key does not say.
+  const check = { work: () => expect.unreachable(), write: () => expect.unreachable() }
+  await expect(fixture.hf.rows.withVersionCheck('doc', 1, check)).rejects.toMatchObject(nowhere)
 })
 
 test('in a transaction on the wrong primary every room is refused by the server', async () => {
@@ -194,6 +197,25 @@ test('a schedule runs on the primary of its name, once for all processes', async
     expect(await effects(scope)).toEqual(only(name, 1))
     expect(await declare().history()).toHaveLength(1)
     expect(await declare().pause()).toBe(true)
+  }
+})
+
+test('a tick that failed, and was rolled back, is counted on the primary of its name', async () => {
+  for (const name of names) {
+    const scope = scopeIn(name)
+    const schedule = fixture.hf.schedule({
+      name: scope,
+      every: '7 days',
+      guarantee: 'transactional',
+      missed: { all: 10 },
+      handler: async (tx) => {
+        await tx.query(insert, [scope])
+        throw new Error('no')
+      },
+    })
+    await schedule.fireAt(new Date(0))
+    expect(await effects(scope)).toEqual(only(name, 0))
+    expect(await schedule.history()).toMatchObject([{ attempts: 1 }])
   }
 })
 
