@@ -1,4 +1,4 @@
-import { startPgBouncer, startPostgres, urlWithDatabase } from '@holdfast/testkit'
+import { databaseOf, startPgBouncer, startPostgres, urlWithDatabase } from '@holdfast/testkit'
 import type { BenchScenario } from '../harness/bench-scenario.ts'
 import { type Comparison, compare, type Effort } from '../harness/compare.ts'
 import { lockContests } from './lock-contests.ts'
@@ -21,7 +21,7 @@ export const locks: BenchScenario = {
     await using server = await startPostgres({ settings: { fsync: 'on', max_connections: '100' } })
     await using pgbouncer = await startPgBouncer(server)
     const url = await server.createDatabase('bench')
-    const pooledUrl = urlWithDatabase(pgbouncer.url(), new URL(url).pathname.slice(1))
+    const pooledUrl = urlWithDatabase(pgbouncer.url(), databaseOf(url))
 
     const comparisons: Comparison[] = []
     for (const open of lockContests) {

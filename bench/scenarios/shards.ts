@@ -41,20 +41,20 @@ export const shards: BenchScenario = {
     'are of statements), the same one ' +
     `operation a statement, ${guardWorkers} at a time (routed_vs_single_statement), and ${guardWorkers} guards with an ` +
     'empty body at a time (routed_vs_single_guard). ' +
-    'four: four servers, each in a control group of its own with a quota of ' +
+    'two, four: four servers, each in a control group of its own with a quota of ' +
     `${share * 100} % of one processor (its sessions, WAL writer and vacuum included); one client process without a ` +
     `quota and with the same driver on both sides: for each server ${callersEach} callers with ${inOneStatement} operations at ` +
-    'once, on keys of its buckets; for all four, and for one of them. The table says how much of a ' +
-    'processor each side used, so that a reader can see who was the limit. fsync is off on all of ' +
+    'once, on keys of its buckets; for all four, for two, and for one of them, which ones changes from slice to ' +
+    'slice. The table says how much of a processor each side used, so that a reader can see who was the limit. fsync is off on all of ' +
     'them: four servers would have four disks, and here is one.',
   async run({ quick: short, progress }) {
     const effort = short ? quick : full
     const comparisons: Comparison[] = []
     progress('starting four PostgreSQL servers and loading accounts')
     await using ground = await startServers()
-    const { hf } = ground
     await load(ground)
 
+    const facts = await comparedInNumber(ground, effort, comparisons, progress)
     progress('routing on one server')
     const spent = processorSeconds(ground.servers[0]?.pid ?? 0)
     for (const contest of routedContests(ground)) {
@@ -69,34 +69,53 @@ export const shards: BenchScenario = {
             )),
       )
     }
-
-    const limits = names.map((name, at) =>
-      limitProcessor(name, ground.servers[at]?.processes() ?? [], share),
-    )
-    try {
-      if (limits.some((each) => each === undefined)) {
-        progress('processors cannot be shared out here (no control group): four_vs_one is left out')
-        return { comparisons }
-      }
-      const usage = new Usage(ground.servers)
-      comparisons.push(
-        await compare(
-          {
-            name: 'four_vs_one',
-            bar: 3.6,
-            workers: 1,
-            measured: crowd('four servers', hf, ground.keysOf, usage),
-            baseline: crowd('one of them', hf, ground.keysOf.slice(0, 1), usage),
-          },
-          effort,
-          progress,
-        ),
-      )
-      return { comparisons, facts: [usage.table()] }
-    } finally {
-      for (const each of limits) each?.lift()
-    }
+    return { comparisons, facts }
   },
+}
+
+/**
+ * Two and four servers against one. Before the rest, which only burdens the first of them; and which one or two they are
+ * changes from slice to slice, so that no server is compared with itself when it was younger.
+ */
+async function comparedInNumber(
+  { servers, hf, keysOf }: Ground,
+  effort: Effort,
+  comparisons: Comparison[],
+  progress: (text: string) => void,
+): Promise<FactTable[]> {
+  const limits = names.map((name, at) =>
+    limitProcessor(name, servers[at]?.processes() ?? [], share),
+  )
+  try {
+    if (limits.some((each) => each === undefined)) {
+      progress('processors cannot be shared out here (no control group): two and four are left out')
+      return []
+    }
+    const usage = new Usage(servers)
+    for (const [name, bar, label, count] of [
+      ['two_vs_one', 1.8, 'two servers', 2],
+      ['four_vs_one', 3.6, 'four servers', 4],
+    ] as const) {
+      const measured = crowd(label, hf, taking(keysOf, count), usage)
+      const baseline = crowd('one of them', hf, taking(keysOf, 1), usage)
+      comparisons.push(
+        await compare({ name, bar, workers: 1, measured, baseline }, effort, progress),
+      )
+    }
+    return [usage.table()]
+  } finally {
+    for (const each of limits) each?.lift()
+  }
+}
+
+/** So many of them, each time the next ones. */
+function taking<T>(all: readonly T[], count: number): () => readonly T[] {
+  let next = 0
+  return () => {
+    const from = next % all.length
+    next += count
+    return [...all, ...all].slice(from, from + count)
+  }
 }
 
 interface Ground extends AsyncDisposable {
@@ -211,11 +230,12 @@ function lockOf(scope: string): ReturnType<typeof lockKey> {
 }
 
 /** Callers of a number of servers, and what it cost while they called. */
-function crowd(label: string, hf: Ground['hf'], keysOf: Ground['keysOf'], usage: Usage): Side {
+function crowd(label: string, hf: Ground['hf'], take: () => Ground['keysOf'], usage: Usage): Side {
   const consume = quotaOf(hf)
   return {
-    label: `${label}, ${keysOf.length * callersEach} callers`,
+    label,
     async measure(sliceMs) {
+      const keysOf = take()
       const stop = usage.start(label)
       let operations = 0
       const began = performance.now()

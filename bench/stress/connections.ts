@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import {
+  databaseOf,
   type PgBouncer,
   type PostgresServer,
   startPgBouncer,
@@ -145,7 +146,7 @@ async function play(attack: Attack): Promise<Played> {
   const { server, clients, seconds, seed, guarded, heldBack, progress } = attack
   const url = await server.createDatabase('connections')
   await install(url, guarded)
-  const database = decodeURIComponent(new URL(url).pathname.slice(1))
+  const database = databaseOf(url)
   await using pooler = await startPgBouncer(server, {
     poolSize: heldBack ? serverConnections - 1 : serverConnections,
     maxClients: clients + 10,

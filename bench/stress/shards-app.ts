@@ -8,19 +8,18 @@ import type { SessionDriver } from '../../packages/holdfast/src/core/driver.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../packages/holdfast/src/index.ts'
 import { shardedDriver } from '../../packages/holdfast/src/shards/index.ts'
-import { type AppLine, type AppSetup, seatsOfKey } from './shards-model.ts'
+import { type AppLine, type AppOrder, type AppSetup, seatsOfKey } from './shards-model.ts'
 
 /** At work on keys that move, and on others. */
 const [workers, otherWorkers] = [3, 4]
-/** Between two operations: a machine that has no time left cannot say what a move takes from others. */
-const thinkMs = 8
 
 process.once('message', (setup: AppSetup) => {
   void run(setup)
 })
 process.on('disconnect', () => process.exit(0))
 
-async function run({ urls, file, moving, others }: AppSetup): Promise<void> {
+async function run({ urls, file, moving, others, thinkMs: atFirst }: AppSetup): Promise<void> {
+  let thinkMs = atFirst
   const drivers: Record<string, SessionDriver<pg.PoolClient>> = Object.fromEntries(
     Object.entries(urls).map(([name, url]) => {
       const pool = new pg.Pool({ connectionString: url, max: 6 })
@@ -80,7 +79,10 @@ async function run({ urls, file, moving, others }: AppSetup): Promise<void> {
       await after(thinkMs)
     }
   }
-  process.on('message', () => process.send?.(done))
+  process.on('message', (order: AppOrder) => {
+    thinkMs = order.thinkMs ?? thinkMs
+    process.send?.(done)
+  })
   for (let at = 0; at < workers; at += 1) void worker()
   for (let at = 0; at < otherWorkers; at += 1) void otherWorker()
   process.send?.('ready')

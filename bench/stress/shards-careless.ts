@@ -4,7 +4,7 @@ import { bucketOf } from '../../packages/holdfast/src/core/bucket.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../packages/holdfast/src/index.ts'
 import { createMoves } from '../../packages/holdfast/src/shards/index.ts'
-import { type Cluster, type Name, ownersOf } from './shards-cluster.ts'
+import { type Cluster, type Name, otherThan, ownersOf } from './shards-cluster.ts'
 import { effects, type AppLine } from './shards-model.ts'
 
 /** Moves a bucket without one of the two things that keep operations from being lost. */
@@ -16,7 +16,7 @@ export async function moveCarelessly(
 ): Promise<void> {
   const bucket = bucketOf(key)
   const [from] = (await ownersOf(cluster, bucket)) as [Name]
-  const to = from === 'north' ? 'south' : 'north'
+  const to = otherThan(from)
   const [source, target] = [cluster.pools[from], cluster.pools[to]]
   const id = await new Promise<string>((resolve, reject) => {
     const moves = createMoves(

@@ -9,6 +9,10 @@ import { createMoves, initShards, type Moves } from '../../packages/holdfast/src
 export type Name = 'north' | 'south'
 export const names = ['north', 'south'] as const
 
+export function otherThan(name: Name): Name {
+  return name === 'north' ? 'south' : 'north'
+}
+
 /** Two primaries on servers of their own. Even buckets begin in the north. */
 export interface Cluster extends AsyncDisposable {
   readonly servers: Readonly<Record<Name, PostgresServer>>
@@ -18,8 +22,12 @@ export interface Cluster extends AsyncDisposable {
   readonly moves: Moves
 }
 
-/** What buckets are moved with at once, and many times in a row; see docs/moving-buckets.md. */
-const settings = { wal_level: 'logical', wal_retrieve_retry_interval: '200ms' }
+/** What buckets are moved with at once, many times in a row, and gently; see docs/moving-buckets.md. */
+const settings = {
+  wal_level: 'logical',
+  wal_retrieve_retry_interval: '200ms',
+  max_sync_workers_per_subscription: '1',
+}
 
 export async function startCluster(): Promise<Cluster> {
   await using stack = new AsyncDisposableStack()

@@ -2,13 +2,13 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AppSetup, MoverNews, MoverTask } from './shards-model.ts'
+import type { AppOrder, AppSetup, MoverNews, MoverTask } from './shards-model.ts'
 
 /** Applications that work all the time, of which some are killed and replaced. */
 export class Applications implements AsyncDisposable {
   readonly files: string[] = []
   readonly #children: ChildProcess[] = []
-  readonly #setup: Omit<AppSetup, 'file'>
+  #setup: Omit<AppSetup, 'file'>
   readonly #folder: string
   /** Of those that are gone. */
   #counted = 0
@@ -39,15 +39,21 @@ export class Applications implements AsyncDisposable {
   }
 
   /** Operations on keys whose buckets stay, of all applications together. */
-  async done(): Promise<number> {
+  async done(order: AppOrder = {}): Promise<number> {
     const counts = await Promise.all(
       this.#children.map(async (child) => {
-        child.send('how many')
+        child.send(order)
         const [count] = (await once(child, 'message')) as [number]
         return count
       }),
     )
     return counts.reduce((sum, each) => sum + each, this.#counted)
+  }
+
+  /** The time between two operations, from now on. */
+  async pace(thinkMs: number): Promise<void> {
+    this.#setup = { ...this.#setup, thinkMs }
+    await this.done({ thinkMs })
   }
 
   /** SIGKILL, and another in its place. */

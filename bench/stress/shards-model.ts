@@ -7,6 +7,13 @@ export interface AppSetup {
   readonly file: string
   readonly moving: readonly string[]
   readonly others: readonly string[]
+  /** Between two operations of each of its workers. */
+  readonly thinkMs: number
+}
+
+/** What it is told later: to say how much it has done, at another pace from now on. */
+export interface AppOrder {
+  readonly thinkMs?: number
 }
 
 /** A line of the history. An operation without a later `ok` or `no` may or may not have happened. */

@@ -1,7 +1,7 @@
 import { setTimeout as after } from 'node:timers/promises'
 import type { MoveOutcome, MoveStep } from '../../packages/holdfast/src/shards/index.ts'
 import type { Random } from '../harness/random.ts'
-import { type Cluster, type Name, names, ownersOf } from './shards-cluster.ts'
+import { type Cluster, type Name, names, otherThan, ownersOf } from './shards-cluster.ts'
 import { type Applications, Mover } from './shards-crew.ts'
 import type { MoverTask } from './shards-model.ts'
 
@@ -129,8 +129,4 @@ async function isTaken({ pools }: Cluster, id: string, to: Name): Promise<boolea
     [id],
   )
   return rowCount === 1
-}
-
-function otherThan(name: Name): Name {
-  return name === 'north' ? 'south' : 'north'
 }

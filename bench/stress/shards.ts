@@ -1,23 +1,29 @@
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as after } from 'node:timers/promises'
 import { bucketOf } from '../../packages/holdfast/src/core/bucket.ts'
 import { rounds, seconds as lasting } from '../harness/budget.ts'
 import { randomFor } from '../harness/random.ts'
 import type { ControlOutcome, StressScenario } from '../harness/stress-scenario.ts'
+import { quantile } from '../harness/summary.ts'
 import { moveCarelessly } from './shards-careless.ts'
 import { checkHistories } from './shards-checks.ts'
-import { type Cluster, keysIn, ownersOf, startCluster } from './shards-cluster.ts'
+import { type Cluster, keysIn, otherThan, ownersOf, startCluster } from './shards-cluster.ts'
 import { Applications } from './shards-crew.ts'
 import { effects } from './shards-model.ts'
 import { type Blow, blows, type Moved, moveUnder } from './shards-moving.ts'
+import { type Kept, keptDuring } from './shards-throughput.ts'
 
-/** Moves with a blow, and pairs of a quiet time and a move without one. */
+/** Moves with a blow, and pairs of a quiet time and a move without one at each of two paces. */
 const [fullMoves, fullPairs] = [100, 30]
 /** Fewer pairs tell of the machine, not of moves. */
 const enoughPairs = 20
 const leastThroughput = 0.9
+/**
+ * Between two operations of a worker. A move needs processors, and takes them from others where none is left: what
+ * is asked for holds where half of them is, and what is lost where almost none is, is told.
+ */
+const [calmMs, busyMs] = [20, 8]
 
 export const shards: StressScenario = {
   about: 'buckets moved between two servers under load, with kills during the move',
@@ -28,13 +34,13 @@ export const shards: StressScenario = {
     const moving = keysIn(8, 'moving')
     const others = keysIn(64, 'other', new Set(moving.map(bucketOf)))
     try {
-      const { killed, ratios, files } = await attack(cluster, folder, { moving, others })
+      const { killed, calm, busy, files } = await attack(cluster, folder, { moving, others })
       progress('checking')
       const checked = await checkHistories(cluster, moving, files)
       const violations = [...checked.violations]
-      const middle = middleOf(ratios)
-      if (ratios.length >= enoughPairs && middle < leastThroughput) {
-        violations.push(`other buckets had ${middle.toFixed(2)} of their throughput during a move`)
+      const kept = middleOf(calm.map(({ ratio }) => ratio))
+      if (calm.length >= enoughPairs && kept < leastThroughput) {
+        violations.push(`other buckets had ${kept.toFixed(2)} of their throughput during a move`)
       }
       violations.push(...(await leftovers(cluster)))
       progress('controls')
@@ -51,10 +57,14 @@ export const shards: StressScenario = {
           `${killed.length} moves with a blow, ${killed.filter(({ moved }) => moved).length} of them went through, ` +
             `${killed.filter(({ movers }) => movers > 1).length} were brought to their end by others; ` +
             `${Math.round(middleOf(killed.map(({ ms }) => ms)))} ms in the middle`,
-          `operations in a moving bucket waited ${Math.round(middleOf(paused))} ms in the middle, ` +
-            `${Math.round(Math.max(0, ...paused))} ms at most (moves that one process brought to their end)`,
-          `throughput of other buckets during ${ratios.length} moves: ${middle.toFixed(2)} of that without ` +
-            `(${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`,
+          ...(paused.length === 0
+            ? []
+            : [
+                `operations in a moving bucket waited ${Math.round(middleOf(paused))} ms in the middle, ` +
+                  `${Math.round(Math.max(...paused))} ms at most (moves that one process brought to their end)`,
+              ]),
+          told(calm),
+          told(busy),
         ],
       }
     } finally {
@@ -65,22 +75,29 @@ export const shards: StressScenario = {
       on: Cluster,
       histories: string,
       keys: { moving: readonly string[]; others: readonly string[] },
-    ): Promise<{ killed: Moved[]; ratios: number[]; files: readonly string[] }> {
-      await using applications = await Applications.start(2, histories, { urls: on.urls, ...keys })
+    ): Promise<{ killed: Moved[]; calm: Kept[]; busy: Kept[]; files: readonly string[] }> {
+      const setup = { urls: on.urls, ...keys, thinkMs: calmMs }
+      await using applications = await Applications.start(2, histories, setup)
       const bucketAt = (round: number): number =>
         bucketOf(keys.moving[round % keys.moving.length] as string)
-      const ratios: number[] = []
-      const pairs = seconds === undefined ? rounds(fullPairs) : lasting(seconds * 0.25)
-      for (let round = 0; pairs.allows(round); round += 1) {
-        const bucket = bucketAt(round)
-        const [owner] = await ownersOf(on, bucket)
-        const to = owner === 'north' ? 'south' : 'north'
-        // By this process: starting one for it is nothing that a move takes from others.
-        const act = (): Promise<unknown> =>
-          on.moves.move({ buckets: [bucket], to, tables: [effects] })
-        ratios.push(await throughputDuring(applications, round % 2 === 0, act))
-        progress(`moves without a blow: ${round + 1}, throughput ${ratios.at(-1)?.toFixed(2)}`)
+      const measured = async (share: number): Promise<Kept[]> => {
+        const all: Kept[] = []
+        const pairs = seconds === undefined ? rounds(fullPairs) : lasting(seconds * share)
+        for (let round = 0; pairs.allows(round); round += 1) {
+          const bucket = bucketAt(round)
+          const [owner = 'north'] = await ownersOf(on, bucket)
+          const to = otherThan(owner)
+          // By this process: starting one for it is nothing that a move takes from others.
+          const act = (): Promise<unknown> =>
+            on.moves.move({ buckets: [bucket], to, tables: [effects] })
+          all.push(await keptDuring(applications, round % 2 === 0, act))
+          progress(`moves without a blow: ${round + 1}, throughput ${all.at(-1)?.ratio.toFixed(2)}`)
+        }
+        return all
       }
+      const calm = await measured(0.2)
+      await applications.pace(busyMs)
+      const busy = await measured(0.1)
       const killed: Moved[] = []
       const budget = seconds === undefined ? rounds(fullMoves) : lasting(seconds * 0.5)
       for (let round = 0; budget.allows(round); round += 1) {
@@ -89,33 +106,9 @@ export const shards: StressScenario = {
         killed.push(await moveUnder(on, applications, bucketAt(round), random, blow))
         progress(`move ${round + 1}: ${blow}, ${Math.round(killed.at(-1)?.ms ?? 0)} ms`)
       }
-      return { killed, ratios, files: applications.files }
+      return { killed, calm, busy, files: applications.files }
     }
   },
-}
-
-/** Operations per second on buckets that stay, during the act and in as long a time before or after it. */
-async function throughputDuring(
-  applications: Applications,
-  quietAfterwards: boolean,
-  act: () => Promise<unknown>,
-): Promise<number> {
-  const lookAt = async (): Promise<[count: number, at: number]> => [
-    await applications.done(),
-    performance.now(),
-  ]
-  const rate = ([from, since]: [number, number], [to, until]: [number, number]): number =>
-    (to - from) / (until - since)
-  const quietMs = 1_500
-  const first = await lookAt()
-  if (quietAfterwards) await act()
-  else await after(quietMs)
-  const second = await lookAt()
-  if (quietAfterwards) await after(quietMs)
-  else await act()
-  const third = await lookAt()
-  const [one, other] = [rate(first, second), rate(second, third)]
-  return quietAfterwards ? one / other : other / one
 }
 
 async function leftovers({ pools }: Cluster): Promise<string[]> {
@@ -149,6 +142,7 @@ async function control(
       urls: cluster.urls,
       moving: [key],
       others: [`${key}-other`],
+      thinkMs: busyMs,
     })
     await moveCarelessly(cluster, key, without, (line) => {
       appendFileSync(own, `${JSON.stringify(line)}\n`)
@@ -159,7 +153,15 @@ async function control(
   return violations.some((violation) => violation.endsWith('was lost')) ? 'caught' : 'missed'
 }
 
+function told(kept: readonly Kept[]): string {
+  const ratios = kept.map(({ ratio }) => ratio)
+  const busy = Math.round(middleOf(kept.map(({ quietlyBusy }) => quietlyBusy)) * 100)
+  return (
+    `throughput of other buckets during ${kept.length} moves: ${middleOf(ratios).toFixed(2)} of that without ` +
+    `(${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}), processors ${busy} % busy without`
+  )
+}
+
 function middleOf(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+  return quantile(values, 0.5)
 }
