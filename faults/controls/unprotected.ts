@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type PostgresServer, startPostgres } from '@holdfast/testkit'
+import { type PostgresServer, startPostgres, waitUntil } from '@holdfast/testkit'
 import { openPool } from '../../bench/harness/open-pool.ts'
 import { weakenedFiles } from '../../bench/ledger/weakened-files.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
@@ -10,6 +11,7 @@ import type { Seed, Violation } from '../core/model.ts'
 import type { Missing } from '../crew/actor.ts'
 import { openSpares, type Spares } from '../crew/spares.ts'
 import { type StartedCrew, startCrew } from '../crew/start-crew.ts'
+import { type Operation, operationsOf } from '../history/operations-of.ts'
 import { readHistory } from '../history/read-history.ts'
 import { leaseMs } from '../workloads/leases-table.ts'
 import { allWorkloads } from '../workloads/index.ts'
@@ -21,7 +23,7 @@ interface Control {
   readonly workloads: readonly string[]
   /** Each of these has to be reported. */
   readonly expected: readonly Pick<Violation, 'rule' | 'workload'>[]
-  readonly disturb: (crew: StartedCrew) => Promise<void>
+  readonly disturb: (crew: StartedCrew, folder: string) => Promise<void>
 }
 
 export const unprotected = {
@@ -103,20 +105,49 @@ async function attack(
       without,
       pauseMs: 40,
     })
-    await disturb(crew)
+    await disturb(crew, folder)
     await crew.stop()
   }
   const { events } = readHistory(folder)
   return (await Promise.all(wanted.map(({ check }) => check(url, events)))).flat()
 }
 
-/** Stops one process after the other for longer than its lease lasts: it wakes up and believes to have it. */
-async function pauseHolders(crew: StartedCrew): Promise<void> {
-  await pause(500)
-  for (const pid of crew.pids) {
+/**
+ * Stops a process that is about to write until another one has written under the same lease after it: it wakes
+ * up and believes to have it. Not at any time: who is stopped while it has no lease shows nothing.
+ */
+async function pauseHolders(crew: StartedCrew, folder: string): Promise<void> {
+  await waitUntil('there is a history', () => existsSync(folder) || undefined)
+  const writes = (): Operation[] =>
+    operationsOf(readHistory(folder).events).filter(({ operation }) => operation === 'write')
+  for (let round = 1; round <= 3; round += 1) {
+    const holder = await waitUntil('a holder is about to write', () =>
+      writes().find(({ told }) => told === undefined),
+    )
+    const still = ({ attempt, told }: Operation): boolean =>
+      attempt === holder.attempt && told === undefined
+    const [, index] = /^app(\d+)\./.exec(holder.process) ?? []
+    const pid = crew.pids[Number(index)] as number
     process.kill(pid, 'SIGSTOP')
-    await pause(leaseMs * 1.5)
-    process.kill(pid, 'SIGCONT')
-    await pause(100)
+    try {
+      // Nobody can, if this was the last moment of the lease's slot.
+      await waitUntil(
+        'another one has written under this lease',
+        () =>
+          writes().some((write) => isAfter(write, holder)) || !writes().some(still) || undefined,
+        { limitMs: leaseMs * 3 },
+      ).catch(() => undefined)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await waitUntil(
+      'the one that was stopped has written',
+      () => !writes().some(still) || undefined,
+    )
   }
+}
+
+function isAfter(write: Operation, holder: Operation): boolean {
+  const tokenOf = ({ asked }: Operation): number => Number((asked as { token: string }).token)
+  return write.outcome === 'ok' && write.key === holder.key && tokenOf(write) > tokenOf(holder)
 }
