@@ -66,7 +66,7 @@ const stopSignals = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 const defaultSettings: Readonly<Record<string, string>> = {
   // Tests lose nothing when the machine loses power; benchmarks set this to on.
   fsync: 'off',
-  max_connections: '300',
+  max_connections: '500',
   wal_level: 'replica',
   // A standby starts from a copy and needs the WAL since then, which has no slot to keep it.
   wal_keep_size: '256MB',

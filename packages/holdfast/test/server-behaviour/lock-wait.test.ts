@@ -4,7 +4,7 @@ import type { LockRequest } from '../../src/engines/postgres/locks.ts'
 import { lockRequest, numbered, take } from './support/lock-request.ts'
 import { onEveryVersion } from './support/on-every-version.ts'
 import { type Session, sqlStateFrom } from './support/session.ts'
-import { inTime } from '../support/in-time.ts'
+import { inTime, notBefore } from '../support/in-time.ts'
 
 const lockNotAvailable = '55P03'
 
@@ -44,7 +44,7 @@ onEveryVersion((place) => {
         expect((await holder.seesWaiting(waiter)).blockers).toEqual([holder.pid])
         const { ms, state } = await waiting
         expect(state).toBe(lockNotAvailable)
-        expect(ms).toBeGreaterThan(245)
+        notBefore(ms, 250)
         expect(ms).toBeLessThan(5_000)
         await waiter.rows('ROLLBACK')
         expect(await waiter.value('SHOW lock_timeout')).toBe(setting)
@@ -134,7 +134,7 @@ onEveryVersion((place) => {
         async (waiter) => await take(waiter, lockRequest(numbered(2, 1), { limitMs: 1_000 })),
       )
       expect(state).toBe(lockNotAvailable)
-      expect(ms).toBeGreaterThan(990)
+      notBefore(ms, 1_000)
       inTime(ms, 1_400)
     })
 
@@ -144,7 +144,7 @@ onEveryVersion((place) => {
         return await waiter.rows('SELECT pg_advisory_xact_lock(1), pg_advisory_xact_lock(2)')
       })
       expect(state).toBe(lockNotAvailable)
-      expect(ms).toBeGreaterThan(1_490)
+      notBefore(ms, 1_500)
     })
   })
 

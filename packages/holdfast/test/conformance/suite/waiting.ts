@@ -4,7 +4,7 @@ import type { HoldfastError } from '../../../src/core/errors.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createLocks } from '../../../src/locks/index.ts'
 import { rejection, type Setting } from './setting.ts'
-import { inTime, named } from '../../support/in-time.ts'
+import { inTime, named, notBefore } from '../../support/in-time.ts'
 
 const limitMs = 200
 /** How much later than the limit the error may come. */
@@ -33,7 +33,7 @@ export function waiting<Tx>(at: Setting<Tx>): void {
     expect(named(error).blockers).toMatchObject([
       { pid, name: 'taken:1', state: 'idle in transaction' },
     ])
-    expect(tookMs).toBeGreaterThanOrEqual(limitMs)
+    notBefore(tookMs, limitMs)
     inTime(tookMs, limitMs + graceMs)
   }
 

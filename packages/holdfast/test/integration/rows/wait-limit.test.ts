@@ -3,7 +3,7 @@ import { waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { errorOf, openRoom, type Room } from './open-room.ts'
 import { graceMs, holding, timed, timeouts, waitedFor } from './row-waits.ts'
-import { inTime, named } from '../../support/in-time.ts'
+import { inTime, named, notBefore } from '../../support/in-time.ts'
 
 let room: Room
 
@@ -32,7 +32,7 @@ describe('a limit in milliseconds', () => {
       blockers: [{ pid: holder.pid }],
       cause: { code: '55P03' },
     })
-    expect(afterMs).toBeGreaterThanOrEqual(limitMs)
+    notBefore(afterMs, limitMs)
     inTime(afterMs, limitMs + graceMs)
   })
 
