@@ -1,7 +1,13 @@
 /** Logical replication, and who may use it, is what versions of PostgreSQL differ in. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type PostgresServer, postgresVersions, startPostgres, withClient } from '@holdfast/testkit'
+import {
+  type PostgresServer,
+  postgresVersions,
+  startPostgres,
+  waitUntil,
+  withClient,
+} from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bucketOf } from '../../src/core/bucket.ts'
@@ -10,7 +16,7 @@ import { createHoldfast } from '../../src/index.ts'
 import { migrate } from '../../src/schema/index.ts'
 import { createMoves, initShards, shardedDriver } from '../../src/shards/index.ts'
 import { fresh } from '../support/ledger-fixture.ts'
-import { contentsOf, leftovers, movable, movesFixture } from '../support/moves-fixture.ts'
+import { contentsOf, leftovers, movable, movesFixture, ownersOf } from '../support/moves-fixture.ts'
 import { scopeIn } from '../support/shards-fixture.ts'
 
 const calls = { name: 'calls', limit: 1_000, per: 'lifetime' } as const
@@ -37,6 +43,35 @@ describe.each(postgresVersions)('PostgreSQL %i', (version) => {
     }
     expect(await quota.peek(scope)).toMatchObject({ used: 2 })
   })
+
+  test('a move can be undone while a transaction at the source keeps its copy from beginning', async () => {
+    const { pools } = fixture
+    const bucket = bucketOf(scopeIn('north'))
+    const writer = await pools.north.connect()
+    const moves = fixture.moves({
+      async onProgress({ id, step }) {
+        if (step === 'cleared') await writer.query('BEGIN; SELECT pg_current_xact_id()')
+        if (step !== 'subscribed') return
+        await waitUntil('a sender waits for the writer', async () => {
+          const { rowCount } = await pools.north.query(
+            `SELECT FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event = 'transactionid'`,
+          )
+          return (rowCount ?? 0) > 0 || undefined
+        })
+        await fixture.moves().undo(id)
+      },
+    })
+    try {
+      await expect(moves.move({ buckets: [bucket], to: 'south' })).rejects.toMatchObject({
+        code: 'SHARD_MOVE_OVERTAKEN',
+      })
+      expect(await leftovers(fixture)).toEqual([])
+      expect(await ownersOf(fixture, bucket)).toEqual(['north'])
+    } finally {
+      await writer.query('ROLLBACK')
+      writer.release()
+    }
+  })
 })
 
 /** Logs in with a password, owns its databases, and is no superuser. */
@@ -61,7 +96,7 @@ async function serverWithOwner(version: 16 | 17 | 18): Promise<PostgresServer> {
 }
 
 test.each([16, 17, 18] as const)(
-  'PostgreSQL %i: the owner of the schema moves without being a superuser',
+  'PostgreSQL %i: the owner of the schema moves, and undoes, without being a superuser',
   async (version) => {
     const server = await serverWithOwner(version)
     const { name: user, password } = owner
@@ -79,10 +114,21 @@ test.each([16, 17, 18] as const)(
     const scope = scopeIn('north')
     await quota.consume(scope, 1, { operationId: fresh() })
     const moves = createMoves({ north, south })
+    const undoing = createMoves(
+      { north, south },
+      {
+        async onProgress({ id, step }) {
+          if (step === 'subscribed') await moves.undo(id)
+        },
+      },
+    )
+    await expect(undoing.move({ buckets: [bucketOf(scope)], to: 'south' })).rejects.toMatchObject({
+      code: 'SHARD_MOVE_OVERTAKEN',
+    })
     const [outcome] = await moves.move({ buckets: [bucketOf(scope)], to: 'south' })
     expect(outcome).toMatchObject({ moved: true })
     expect(await quota.consume(scope, 1, { operationId: fresh() })).toMatchObject({ ok: true })
-    const { rows } = await south.pool.query('SELECT FROM pg_subscription')
-    expect(rows).toEqual([])
+    expect((await south.pool.query('SELECT FROM pg_subscription')).rows).toEqual([])
+    expect((await north.pool.query('SELECT FROM pg_replication_slots')).rows).toEqual([])
   },
 )

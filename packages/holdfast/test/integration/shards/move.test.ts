@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import pg from 'pg'
 import { expect, test } from 'vitest'
 import { bucketOf } from '../../../src/core/bucket.ts'
 import { isHoldfastError } from '../../../src/errors.ts'
@@ -178,6 +180,36 @@ test('a target that cannot store the rows is found out, and the move can be undo
   expect(await leftovers(fixture)).toEqual([])
   expect(await ownersOf(fixture, bucket)).toEqual(['north'])
   expect(isHoldfastError(error)).toBe(true)
+})
+
+test('undoing ends a sender that has no slot yet, so that it will not make one', async () => {
+  const { pools, urls } = fixture
+  const bucket = bucketOf(scopeIn('north'))
+  let ended: Promise<unknown> | undefined
+  const moves = fixture.moves({
+    async onProgress({ id, step }) {
+      if (step !== 'copied') return
+      const { rows } = await pools.south.query<{ slots: string }>(
+        `SELECT detail ->> 'slots' AS slots FROM holdfast.shard_move WHERE id = $1`,
+        [id],
+      )
+      // Connected as a worker that copies a table does, and so far nothing else.
+      const name = rows[0]?.slots.replace('[0-9]+', '1').replaceAll(/[$^]/g, '')
+      const sender = new pg.Client({
+        connectionString: urls.north,
+        application_name: name as string,
+        replication: 'database',
+      } as pg.ClientConfig)
+      ended = once(sender, 'error')
+      sender.on('error', () => undefined)
+      await sender.connect()
+      await fixture.moves().undo(id)
+    },
+  })
+  await expect(moves.move({ buckets: [bucket], to: 'south' })).rejects.toMatchObject({
+    code: 'SHARD_MOVE_OVERTAKEN',
+  })
+  expect(await ended).toMatchObject([{ code: '57P01' }])
 })
 
 test('an audit passes over what is on its way, and over nothing else', async () => {
