@@ -167,7 +167,8 @@ describe(`histories of seed ${seed}`, () => {
       }),
       { ...settings, examples: roundsThen.map((rounds) => [rounds]) },
     )
-    expect(Math.min(done, left)).toBeGreaterThan(settings.numRuns / 2)
+    // Not all of one kind; how many there are of each is up to the seed.
+    expect(Math.min(done, left)).toBeGreaterThan(settings.numRuns / 10)
   })
 
   test('control: plain ones without the look at the balance are found out', async () => {
