@@ -35,6 +35,23 @@ export async function keptDuring(
   return { ratio: during.rate / quiet.rate, quietlyBusy: quiet.busy }
 }
 
+const [tuneMs, tuneSteps] = [750, 4]
+const closeEnough = 0.04
+
+/** Makes them work at a pace that takes about this share of the machine's processors, however fast these are. */
+export async function takeShare(applications: Applications, share: number): Promise<void> {
+  let thinkMs = 20
+  for (let step = 0; step < tuneSteps; step += 1) {
+    await applications.pace(thinkMs)
+    const before = await look(applications)
+    await after(tuneMs)
+    const { busy } = between(before, await look(applications))
+    if (Math.abs(busy - share) < closeEnough) return
+    thinkMs = Math.min(500, Math.max(1, Math.round((thinkMs * busy) / share)))
+  }
+  await applications.pace(thinkMs)
+}
+
 async function look(applications: Applications): Promise<Look> {
   const done = await applications.done()
   const times = cpus().map((each) => each.times)

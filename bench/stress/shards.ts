@@ -12,7 +12,7 @@ import { type Cluster, keysIn, otherThan, ownersOf, startCluster } from './shard
 import { Applications } from './shards-crew.ts'
 import { effects } from './shards-model.ts'
 import { type Blow, blows, type Moved, moveUnder } from './shards-moving.ts'
-import { type Kept, keptDuring } from './shards-throughput.ts'
+import { type Kept, keptDuring, takeShare } from './shards-throughput.ts'
 
 /** Moves with a blow, and pairs of a quiet time and a move without one at each of two paces. */
 const [fullMoves, fullPairs] = [100, 30]
@@ -20,10 +20,12 @@ const [fullMoves, fullPairs] = [100, 30]
 const enoughPairs = 20
 const leastThroughput = 0.9
 /**
- * Between two operations of a worker. A move needs processors, and takes them from others where none is left: what
- * is asked for holds where half of them is, and what is lost where almost none is, is told.
+ * Of the processors that the load takes. A move needs processors, and takes them from others where none is left: what
+ * is asked for holds where more than half of them is, and what is lost where little is, is told.
  */
-const [calmMs, busyMs] = [20, 8]
+const [calmShare, busyShare] = [0.4, 0.7]
+/** Between two operations of a worker, where nothing is measured. */
+const thinkMs = 8
 
 export const shards: StressScenario = {
   about: 'buckets moved between two servers under load, with kills during the move',
@@ -76,12 +78,13 @@ export const shards: StressScenario = {
       histories: string,
       keys: { moving: readonly string[]; others: readonly string[] },
     ): Promise<{ killed: Moved[]; calm: Kept[]; busy: Kept[]; files: readonly string[] }> {
-      const setup = { urls: on.urls, ...keys, thinkMs: calmMs }
+      const setup = { urls: on.urls, ...keys, thinkMs }
       await using applications = await Applications.start(2, histories, setup)
       const bucketAt = (round: number): number =>
         bucketOf(keys.moving[round % keys.moving.length] as string)
-      const measured = async (share: number): Promise<Kept[]> => {
+      const measured = async (taken: number, share: number): Promise<Kept[]> => {
         const all: Kept[] = []
+        await takeShare(applications, taken)
         const pairs = seconds === undefined ? rounds(fullPairs) : lasting(seconds * share)
         for (let round = 0; pairs.allows(round); round += 1) {
           const bucket = bucketAt(round)
@@ -95,9 +98,9 @@ export const shards: StressScenario = {
         }
         return all
       }
-      const calm = await measured(0.2)
-      await applications.pace(busyMs)
-      const busy = await measured(0.1)
+      const calm = await measured(calmShare, 0.2)
+      const busy = await measured(busyShare, 0.1)
+      await applications.pace(thinkMs)
       const killed: Moved[] = []
       const budget = seconds === undefined ? rounds(fullMoves) : lasting(seconds * 0.5)
       for (let round = 0; budget.allows(round); round += 1) {
@@ -142,7 +145,7 @@ async function control(
       urls: cluster.urls,
       moving: [key],
       others: [`${key}-other`],
-      thinkMs: busyMs,
+      thinkMs,
     })
     await moveCarelessly(cluster, key, without, (line) => {
       appendFileSync(own, `${JSON.stringify(line)}\n`)
