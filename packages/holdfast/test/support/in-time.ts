@@ -11,16 +11,6 @@ export function inTime(tookMs: number, limitMs: number): void {
   if (tookMs >= limitMs) throw new Error(`${tooLate}: ${tookMs} ms, and not within ${limitMs}`)
 }
 
-/** Servers wait by a clock that is set while they do, and not always by ours. */
-const clocksMs = 20
-
-/** It took as long as this, by whatever clock. */
-export function notBefore(tookMs: number | undefined, limitMs: number): void {
-  if (!(Number(tookMs) > limitMs - clocksMs)) {
-    throw new Error(`too early: ${tookMs} ms, and not after ${limitMs}`)
-  }
-}
-
 /** Somebody is named in the error. The look for them is given up after 100 ms, which may be soon on a busy machine. */
 export function named<E extends object>(error: E): E & { readonly blockers: readonly Blocker[] } {
   const { blockers } = error as HoldfastError

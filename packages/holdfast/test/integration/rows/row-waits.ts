@@ -15,10 +15,10 @@ export async function holding(room: Room, ...ids: number[]): Promise<OpenTransac
 
 /** The error, and how long it took. */
 export async function timed(
-  promise: Promise<unknown>,
+  call: () => Promise<unknown>,
 ): Promise<{ error: HoldfastError; afterMs: number }> {
   const began = performance.now()
-  const error = (await errorOf(promise)) as HoldfastError
+  const error = (await errorOf(call())) as HoldfastError
   return { error, afterMs: performance.now() - began }
 }
 

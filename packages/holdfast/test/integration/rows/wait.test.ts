@@ -20,7 +20,7 @@ describe('nowait', () => {
   test('fails at once and names the holder', async () => {
     const holder = await holding(room, 2)
     const { client } = await room.begin()
-    const { error, afterMs } = await timed(
+    const { error, afterMs } = await timed(() =>
       room.rows.lock(client, 'accounts', [1, 2, 3], { wait: 'nowait' }),
     )
     expect(named(error)).toMatchObject({
@@ -111,7 +111,7 @@ describe('blocking', () => {
     const rows = createRows(driverWith(room.driver, { budgetMs }))
     for (const wait of ['block', 20_000] as const) {
       const session = await room.begin()
-      const { error, afterMs } = await timed(
+      const { error, afterMs } = await timed(() =>
         rows.lock(session.client, 'accounts', [1, 2], { wait, keepTransaction: true }),
       )
       expect(error.code).toBe('ROWS_TIMEOUT')
@@ -126,7 +126,7 @@ describe('blocking', () => {
     const rows = createRows(driverWith(room.driver, { budgetMs: 20_000 }))
     const session = await room.begin()
     await session.sql('SET LOCAL lock_timeout = 50')
-    const { error, afterMs } = await timed(rows.lock(session.client, 'accounts', [2]))
+    const { error, afterMs } = await timed(() => rows.lock(session.client, 'accounts', [2]))
     expect(error.code).toBe('ROWS_TIMEOUT')
     expect(afterMs).toBeLessThan(10_000)
   })
@@ -169,7 +169,9 @@ describe('the look for the blocker', () => {
     const holder = await room.begin()
     await holder.sql('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
     const { client } = await room.begin()
-    const { error, afterMs } = await timed(room.rows.lock(client, 'accounts', [1], { wait: 100 }))
+    const { error, afterMs } = await timed(() =>
+      room.rows.lock(client, 'accounts', [1], { wait: 100 }),
+    )
     expect(named(error)).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [{ pid: holder.pid }] })
     inTime(afterMs, 100 + graceMs)
     expect(await waiting()).toEqual([])
@@ -187,7 +189,7 @@ describe('the look for the blocker', () => {
     await holder.sql('LOCK TABLE deepest IN ACCESS EXCLUSIVE MODE')
     for (const keepTransaction of [false, true]) {
       const { client } = await room.begin()
-      const { error, afterMs } = await timed(
+      const { error, afterMs } = await timed(() =>
         room.rows.lock(client, 'deep', [1], { wait: 100, keepTransaction }),
       )
       expect(error).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [] })
@@ -204,7 +206,7 @@ describe('the look for the blocker', () => {
     const [client] = clients
     try {
       await client?.query('BEGIN')
-      const { error, afterMs } = await timed(
+      const { error, afterMs } = await timed(() =>
         room.rows.lock(client as never, 'accounts', [2], { wait: 100 }),
       )
       expect(error).toMatchObject({ code: 'ROWS_TIMEOUT', blockers: [] })
