@@ -96,7 +96,8 @@ const latestToken: Sequential<number, Held> = {
   nameOf: String,
 }
 
-function tokenOf({ asked, answered }: Operation): number {
+/** The token that an operation was about, or got. */
+export function tokenOf({ asked, answered }: Operation): number {
   const { token } = (asked ?? answered) as { readonly token: string }
   return Number(token)
 }

@@ -7,6 +7,7 @@ import { weakenedFiles } from '../../bench/ledger/weakened-files.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { migrateFiles } from '../../packages/holdfast/src/schema/migrate.ts'
 import { ownFiles, type SchemaFiles } from '../../packages/holdfast/src/schema/schema-files.ts'
+import { tokenOf } from '../checks/check-leases.ts'
 import type { Seed, Violation } from '../core/model.ts'
 import type { Missing } from '../crew/actor.ts'
 import { openSpares, type Spares } from '../crew/spares.ts'
@@ -133,8 +134,10 @@ async function pauseHolders(crew: StartedCrew, folder: string): Promise<void> {
       // Nobody can, if this was the last moment of the lease's slot.
       await waitUntil(
         'another one has written under this lease',
-        () =>
-          writes().some((write) => isAfter(write, holder)) || !writes().some(still) || undefined,
+        () => {
+          const all = writes()
+          return all.some((write) => isAfter(write, holder)) || !all.some(still) || undefined
+        },
         { limitMs: leaseMs * 3 },
       ).catch(() => undefined)
     } finally {
@@ -148,6 +151,5 @@ async function pauseHolders(crew: StartedCrew, folder: string): Promise<void> {
 }
 
 function isAfter(write: Operation, holder: Operation): boolean {
-  const tokenOf = ({ asked }: Operation): number => Number((asked as { token: string }).token)
   return write.outcome === 'ok' && write.key === holder.key && tokenOf(write) > tokenOf(holder)
 }

@@ -5,16 +5,12 @@ LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
   journal CONSTANT shard_move := move_at(move, '{clearing,undone,done}');
   gone boolean := true;
-  sender integer;
   slot record;
 BEGIN
   -- Whoever is about to make one, for a worker that has ended already.
-  FOR sender IN
-    SELECT a.pid FROM pg_stat_activity a WHERE a.backend_type = 'walsender' AND a.application_name ~ slots
-  LOOP
-    PERFORM pg_terminate_backend(sender);
-    gone := false;
-  END LOOP;
+  PERFORM pg_terminate_backend(a.pid) FROM pg_stat_activity a
+  WHERE a.backend_type = 'walsender' AND a.application_name ~ slots;
+  IF FOUND THEN gone := false; END IF;
   FOR slot IN
     SELECT s.slot_name, s.active_pid FROM pg_replication_slots s
     WHERE s.slot_name = move_name(journal.id) OR s.slot_name ~ slots
