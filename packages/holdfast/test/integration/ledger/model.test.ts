@@ -165,10 +165,14 @@ describe(`histories of seed ${seed}`, () => {
         }
         expect(await player.movements(fixture.observer)).toEqual(model.movements)
       }),
-      { ...settings, examples: roundsThen.map((rounds) => [rounds]) },
+      // Few of them are done as a set, since most commands are no plain ones: more runs than elsewhere.
+      {
+        ...settings,
+        numRuns: 2 * settings.numRuns,
+        examples: roundsThen.map((rounds) => [rounds]),
+      },
     )
-    // Not all of one kind; how many there are of each is up to the seed.
-    expect(Math.min(done, left)).toBeGreaterThan(settings.numRuns / 10)
+    expect(Math.min(done, left)).toBeGreaterThan(settings.numRuns / 2)
   })
 
   test('control: plain ones without the look at the balance are found out', async () => {
