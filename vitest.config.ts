@@ -43,13 +43,13 @@ function plain(name: string, include: string[]): TestProjectConfiguration {
 export default defineConfig({
   plugins: [fromSource],
   test: {
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 120_000,
     // Tests mostly wait, for servers and for each other's locks: two cores are half idle with two workers.
     maxWorkers: 3,
     // A test that needs a second try is a bug in the test or in us. Only what came too late may try again: a busy
     // machine can make a thing late, and what is late by itself stays so. See test/support/in-time.ts.
-    retry: { count: 4, condition: /^too late/ },
+    retry: { count: 9, condition: /^too late/ },
     projects: [
       plain('unit', ['packages/*/test/unit/**/*.test.ts']),
       plain('testkit', ['testkit/test/**/*.test.ts']),

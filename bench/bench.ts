@@ -4,7 +4,9 @@ import type { Comparison } from './harness/compare.ts'
 import { readCommand } from './harness/read-command.ts'
 import { capacity } from './scenarios/capacity.ts'
 import { claims } from './scenarios/claims.ts'
+import { hotKey } from './scenarios/hot-key.ts'
 import { ledger } from './scenarios/ledger.ts'
+import { ledgerBystander } from './scenarios/ledger-bystander.ts'
 import { ledgerGrowth } from './scenarios/ledger-growth.ts'
 import { locks } from './scenarios/locks.ts'
 import { observe } from './scenarios/observe.ts'
@@ -19,7 +21,9 @@ const { name, scenario, values } = readCommand({
   command: 'bench',
   scenarios: {
     locks,
+    'hot-key': hotKey,
     ledger,
+    'ledger-bystander': ledgerBystander,
     'ledger-growth': ledgerGrowth,
     peers,
     claims,

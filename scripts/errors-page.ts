@@ -35,7 +35,8 @@ export function errorsPage(): string {
 
 Every error Holdfast raises is a \`HoldfastError\`: few classes, by what you can do about it, and many
 stable codes, by what happened. Adding a code is a minor release; changing or removing one is a major
-release. Messages never contain statement parameters; lock errors name the lock.
+release. Messages contain no statement parameters and no keys: a lock error names the namespace, and
+\`details.names\` has the whole names.
 
 | field | meaning |
 | --- | --- |

@@ -17,7 +17,7 @@ function scriptFor(table: string, batch: number): string {
   // pgbench can keep one row, so the keys come as the JSON that completing takes, the rows as a text.
   const claiming = claim.text
     .replace(
-      /SELECT \* FROM "#claimed" ORDER BY "#at"$/,
+      /SELECT \* FROM "#claimed" ORDER BY "#at"::int8$/,
       `SELECT coalesce(jsonb_agg(jsonb_build_object('id', "#key0", '#token', ${token})), '[]')::text AS items, string_agg("#claimed"::text, '') AS rows FROM "#claimed"`,
     )
     .replaceAll('$1::text', String(batch))

@@ -9,16 +9,24 @@ export interface StressResult {
   readonly controls: Readonly<Record<string, ControlOutcome>>
   /** What was done, for people. */
   readonly notes: readonly string[]
+  /** How often what was generated, by sort; shown with `--json`. */
+  readonly coverage?: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
 
 /** What `npm run stress` can run. */
 export interface StressScenario {
   readonly about: string
+  /** Names that `--control` takes. */
+  readonly controls?: readonly string[]
   run(options: {
     /** About how long to run; without it the scenario does its full number of rounds. */
     readonly seconds: number | undefined
     /** The same seed makes the same choices. */
     readonly seed: number
+    /** How many operations to do, for scenarios that count them. */
+    readonly count?: number | undefined
+    /** Run this control only, for scenarios that can. */
+    readonly control?: string | undefined
     readonly progress: (text: string) => void
   }): Promise<StressResult>
 }

@@ -174,7 +174,8 @@ const others: OpenContest = async ({ url }) => {
         await holder.query('BEGIN')
         await observer.hf.locks.acquire(holder, hot)
         const queue = Array.from({ length: queued }, () =>
-          opened.hf.guard(hot, emptyBody, { waitMs: 120_000 }),
+          // In PostgreSQL, as guards of so many processes would.
+          opened.hf.guard(hot, emptyBody, { waitMs: 120_000, queue: false }),
         )
         const full = async (): Promise<true | undefined> =>
           (await waiting()) === queued ? true : undefined

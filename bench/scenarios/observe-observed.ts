@@ -70,7 +70,9 @@ export async function observedPlace(url: string): Promise<ObservedPlace> {
 
 /** Sessions that hold a named lock each, idle in their transactions, and a short queue at one of them. */
 async function fill(pool: Pool, observer: Observer): Promise<() => Promise<void>> {
-  const hf = createHoldfast(fromPg(pool), { locks: { watch: false, waitMs: 2 ** 31 - 1 } })
+  const hf = createHoldfast(fromPg(pool), {
+    locks: { watch: false, queue: false, wait: 2 ** 31 - 1 },
+  })
   const end = Promise.withResolvers<void>()
   const under = Array.from({ length: holding }, async (_, at) => {
     await hf.guard(lockKey('held', at), async () => await end.promise)

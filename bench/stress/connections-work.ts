@@ -93,11 +93,15 @@ export function workOf(client: number, pool: Pool, guarded: boolean, count: Coun
     },
     () => async (random) => {
       const key = `hook-${random.integer(0, 499)}`
-      const { result } = await hf.once(key, async (tx) => {
-        const answer = randomUUID()
-        await tx.query('INSERT INTO hook VALUES ($1, $2)', [key, answer])
-        return answer
-      })
+      const { result } = await hf.once(
+        key,
+        async (tx) => {
+          const answer = randomUUID()
+          await tx.query('INSERT INTO hook VALUES ($1, $2)', [key, answer])
+          return answer
+        },
+        { wait: '60 s' },
+      )
       count(`once ${key}`, result)
     },
     () => {

@@ -29,7 +29,7 @@ joinTeam<LimitSetup, LimitOrder, LimitReport>(async ({ url, claimers, limit, hol
     )
     const keys = found.map((row) => String(row['#key']))
     if (keys.length === 0) return 0
-    const turns = turnsOf('tenant', keys, 16, limit)
+    const turns = turnsOf('tenant', keys, 16, { limit, rate: undefined })
     const lease = { token: crypto.randomUUID(), ms: leaseMs, holder: '' }
     const rows = await on.alone.query(claimRows(layout, { limit: 16, joined: false, turns }, lease))
     await pause(holdMs)

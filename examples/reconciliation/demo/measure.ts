@@ -61,8 +61,11 @@ export async function measure(
     )
   }
   /** Kills the process that is at work, and starts another in its place. */
+  let over = false
   const strike = async (at: number): Promise<void> => {
     await pause(killAfterMs)
+    // The last night may be done while this paused, and then the server is about to be stopped.
+    if (over) return
     await workers[at]?.kill()
     await start(at)
   }
@@ -78,6 +81,8 @@ export async function measure(
     // A slow machine gets the time it needs; a night that nobody owes any more is not waited for.
     if (way === 'holdfast') await untilDone(databaseUrl, first + (plan.nights - 1) * nightMs)
   } finally {
+    over = true
+    await Promise.all(struck.values())
     await Promise.all(workers.map((worker) => worker.stop()))
   }
   const last = first + (plan.nights - 1) * nightMs

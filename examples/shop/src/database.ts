@@ -8,7 +8,7 @@ import { settings } from './settings.ts'
 export const prisma = new PrismaClient({
   adapter: new PrismaPg({ connectionString: settings.databaseUrl, max: 10 }),
   // Requests beyond the pool queue for a connection; Prisma's own limits for that are short.
-  transactionOptions: { maxWait: 10_000, timeout: 10_000 },
+  transactionOptions: { maxWait: 30_000, timeout: 30_000 },
 })
 
 const driver = fromPrisma(prisma)

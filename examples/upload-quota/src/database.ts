@@ -12,5 +12,5 @@ export const prisma = new PrismaClient({
 
 /** Holdfast over the client the service has anyway. It opens no connection of its own. */
 export const hf: Holdfast<PrismaTransactionOf<PrismaClient>> = createHoldfast(fromPrisma(prisma), {
-  locks: { waitMs: settings.lockWaitMs },
+  wait: settings.lockWaitMs,
 })

@@ -1,4 +1,4 @@
-import { isHoldfastError } from 'holdfast/errors'
+import { type ErrorCode, errorCodes, type HoldfastError, isHoldfastError } from 'holdfast/errors'
 
 /** What people and scripts are told about an error: never a value, never the address of a database. */
 export interface Failure {
@@ -27,14 +27,23 @@ export function failureOf(error: unknown): Failure {
     return failureOf(error.cause)
   }
   if (isHoldfastError(error)) {
-    // The message ends with the next step already.
+    const { message, next } = parted(error)
     const reason = error.cause === undefined ? '' : `\nPostgreSQL said: ${said(error.cause)}`
-    return { code: error.code, message: `${error.message}${reason}`, next: '' }
+    return { code: error.code, message: `${message}${reason}`, next }
   }
   const { code } = plain(error)
   const next = nextSteps[code] ?? (isState(code) ? nextSteps[code.slice(0, 2)] : undefined)
   const lost = /^E[A-Z]+$/.test(code) || /timeout|terminated/.test(plain(error).message)
   return { code, message: said(error), next: next ?? (lost ? unreachable : 'Nothing was changed.') }
+}
+
+/** The message of an error of the library ends with the next step. */
+function parted({ code, message }: HoldfastError): Pick<Failure, 'message' | 'next'> {
+  // Another installed copy may have codes that this one has not.
+  const entries: Readonly<Partial<Record<ErrorCode, { readonly next: string }>>> = errorCodes
+  const next = entries[code]?.next
+  if (next === undefined || !message.endsWith(` ${next}`)) return { message, next: '' }
+  return { message: message.slice(0, -next.length - 1), next }
 }
 
 /** What the server says about data (classes 22 and 23) may quote it. */

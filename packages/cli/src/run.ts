@@ -11,7 +11,7 @@ import {
 } from './command.ts'
 import { commands } from './commands/index.ts'
 import { type Config, findConfig, readConfig } from './config.ts'
-import { failureOf } from './failure.ts'
+import { type Failure, failureOf } from './failure.ts'
 import { type Line, readLine } from './read-line.ts'
 import { cleanJson, cleanLines } from './terminal/clean-text.ts'
 import { usage, usageOf } from './usage.ts'
@@ -26,21 +26,24 @@ export async function run(typed: readonly string[], around: Surroundings): Promi
     // What was typed is repeated only if it is a word: it may be a database URL.
     const shown = /^[\w-]{1,40}$/.test(first ?? '') ? `: ${first}` : ''
     const reason = first === undefined ? 'A command is needed' : `No such command${shown}`
-    around.err(`${reason}.\n\n${usage()}`)
-    return misused
+    return misuse(`${reason}.`, undefined, typed, around)
   }
   let line: Line
   try {
     line = readLine(command, rest)
   } catch (error) {
-    around.err(`${misuseOf(error)}\n\n${usageOf(command)}`)
-    return misused
+    return misuse(misuseOf(error), command, typed, around)
   }
   if (line.flags['help'] === true) return say(around, usageOf(command))
-  return attempt(command, line, around)
+  return attempt(command, line, typed, around)
 }
 
-async function attempt(command: Command, line: Line, around: Surroundings): Promise<number> {
+async function attempt(
+  command: Command,
+  line: Line,
+  typed: readonly string[],
+  around: Surroundings,
+): Promise<number> {
   const asJson = line.flags['json'] === true
   const progress = progressOn(around, asJson)
   try {
@@ -50,11 +53,8 @@ async function attempt(command: Command, line: Line, around: Surroundings): Prom
     return code
   } catch (error) {
     progress.end()
-    const misuse = error instanceof Misuse ? error.message : wrongValue(error)
-    if (misuse !== undefined) {
-      around.err(`${cleanLines(misuse)}\n\n${usageOf(command)}`)
-      return misused
-    }
+    const wrong = error instanceof Misuse ? error.message : wrongValue(error, command, line)
+    if (wrong !== undefined) return misuse(wrong, command, typed, around)
     const failure = failureOf(error)
     const text = [`holdfast ${command.name}: ${failure.message}`, failure.next]
     around.err(
@@ -66,13 +66,37 @@ async function attempt(command: Command, line: Line, around: Surroundings): Prom
   }
 }
 
-/** The library says it of its options, which are our flags. */
-function wrongValue(error: unknown): string | undefined {
+/** Tells what was not understood: as JSON if that was asked for, though the line may not be readable as a whole. */
+function misuse(
+  message: string,
+  command: Command | undefined,
+  typed: readonly string[],
+  around: Surroundings,
+): number {
+  const help = ['holdfast', command?.name, '--help'].filter((word) => word !== undefined).join(' ')
+  const failure: Failure = { code: 'USAGE', message, next: `Run \`${help}\`.` }
+  const shown = command === undefined ? usage() : usageOf(command)
+  around.err(
+    typed.includes('--json')
+      ? `${cleanJson({ error: failure })}\n`
+      : `${cleanLines(message)}\n\n${shown}`,
+  )
+  return misused
+}
+
+/** The library says it of an option, which may be a flag of ours; its message need not begin with the name. */
+function wrongValue(error: unknown, command: Command, line: Line): string | undefined {
   if (!isHoldfastError(error, 'OPTION_INVALID')) return undefined
-  const [name = '', ...rest] = String(error.details['subject']).split(' ')
-  return [`--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`, ...rest, '']
-    .join(' ')
-    .replace(/ $/, '.')
+  const { option, subject } = error.details as {
+    readonly option?: string
+    readonly subject: string
+  }
+  const flag = option?.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  if (option === undefined || flag === undefined) return `${subject}.`
+  if (!Object.hasOwn(command.flags, flag) && line.flags[flag] === undefined) return `${subject}.`
+  return subject.startsWith(`${option} `)
+    ? `--${flag}${subject.slice(option.length)}.`
+    : `--${flag}: ${subject}.`
 }
 
 async function configOf({ flags }: Line, { environment, folder }: Surroundings): Promise<Config> {

@@ -7,8 +7,12 @@ export type {
   Action,
   ApiError,
   DatabaseInfo,
+  DeadJobEntry,
+  DeadJobList,
+  DeadJobReport,
   HistoryPoint,
   Info,
+  LoggedIn,
   Role,
   TreeEvent,
 } from './core/wire.ts'
@@ -17,5 +21,6 @@ export { type NodeListener, toNode } from './node/to-node.ts'
 export type { Audit, AuditEntry } from './server/actions.ts'
 export type { ConsoleAuth, ConsoleOptions, HistoryOptions } from './server/console-options.ts'
 export { createConsole, type HoldfastConsole } from './server/create-console.ts'
+export type { TrustProxy } from './http/trusted-proxies.ts'
 export type { RedactOptions } from './watch/redactor.ts'
 export type { DatabaseSource, MetricsSource } from './watch/watched-database.ts'

@@ -8,11 +8,16 @@ import {
   type Work,
   type WorkOptions,
 } from './claims/index.ts'
-import { Closing, type Closed } from './closing.ts'
+import { Closing, type Closed, type Marks } from './closing.ts'
+import type { Subject } from './core/activity.ts'
 import type { Driver, Row } from './core/driver.ts'
+import { chooseRootClient, type RootClient } from './core/open-transactions.ts'
 import type { StopOptions } from './core/stopping.ts'
+import { defaultWait, type Wait } from './core/wait.ts'
+import { withShared } from './core/with-shared.ts'
 import { createCredits, type Credits, type CreditsOptions } from './credits/index.ts'
-import { createKernel, createLedger, type Ledger, type LedgerOptions } from './ledger/index.ts'
+import { createLedger, type Ledger } from './ledger/index.ts'
+import { createKernel, type LedgerOptions } from './ledger/kernel.ts'
 import {
   createLeader,
   createLeases,
@@ -41,10 +46,18 @@ import {
   type ScheduleRoomOptions,
 } from './schedule/index.ts'
 import { createStock, type Stock, type StockOptions } from './stock/index.ts'
-import { createTransactions, type ResolveOptions, type Transactions } from './tx/index.ts'
+import {
+  createTransactions,
+  type ResolveOptions,
+  type Transactions,
+  type TxOptions,
+} from './tx/index.ts'
 
 export type { Closed, LeftBehind } from './closing.ts'
 export type { Driver, Isolation } from './core/driver.ts'
+export type { Duration } from './core/duration.ts'
+export type { RootClient } from './core/open-transactions.ts'
+export type { Wait } from './core/wait.ts'
 export type { Stopped, StopOptions } from './core/stopping.ts'
 export { type CircuitOptions, withCircuit } from './drivers/circuit.ts'
 export { hearNotice } from './drivers/sync-wait.ts'
@@ -68,10 +81,22 @@ export {
   lockNamespace,
   lockNamespaces,
   shared,
+  type TryGuarded,
 } from './locks/index.ts'
 
-/** Settings of a Holdfast. Those of a room win over `resolveFor`, which holds for all. */
+/** Settings of a Holdfast. Those of a part win over `schema`, `resolveFor` and `wait`, which hold for all. */
 export interface HoldfastOptions extends ResolveOptions {
+  /**
+   * The schema that Holdfast was installed in: `holdfast migrate --schema`, `migrate(driver, { schema })`.
+   * @defaultValue 'holdfast'
+   */
+  readonly schema?: string
+  /**
+   * How long calls wait for somebody else's lock that do not say so themselves: names, rows, tables, `once`.
+   * @defaultValue '2 s'
+   */
+  readonly wait?: Wait
+  readonly tx?: TransactionOptions
   readonly locks?: LockOptions
   readonly observe?: ObserverOptions
   readonly rows?: RowsOptions
@@ -79,6 +104,17 @@ export interface HoldfastOptions extends ResolveOptions {
   readonly leases?: LeasesOptions
   readonly once?: OnceRoomOptions
   readonly schedule?: ScheduleRoomOptions
+}
+
+/** Settings of transactions that Holdfast opens: `transaction`, `guard`, `rows.optimistic`, `once`. */
+export interface TransactionOptions extends TxOptions {
+  /**
+   * What is done about a body that uses the pool beneath the client instead of its handle: TX_ROOT_CLIENT is
+   * thrown, published as the event `tx.root-client`, or nothing. Known for pg, and for Drizzle, Kysely, Prisma
+   * and TypeORM on a pool of pg that Holdfast can reach.
+   * @defaultValue 'throw' when NODE_ENV is `development`, else 'report'
+   */
+  readonly rootClient?: RootClient
 }
 
 /** All rooms over one client. */
@@ -110,7 +146,9 @@ export interface Holdfast<Tx> {
   /** Declares a quota: `used + cost <= limit`. */
   quota<K extends AmountKind = 'number'>(options: QuotaOptions<K>): Quota<Tx, AmountOf<K>>
   /** Declares a book of credits: grants with priority and expiry, spent in order. */
-  credits<K extends AmountKind = 'number'>(options: CreditsOptions<K>): Credits<Tx, AmountOf<K>>
+  credits<K extends AmountKind = 'number', F extends string = never>(
+    options: CreditsOptions<K, F>,
+  ): Credits<Tx, AmountOf<K>, F>
   /** Declares a stock: never below zero, only through movements. */
   stock<K extends AmountKind = 'number', L extends string = string>(
     options: StockOptions<K, L>,
@@ -123,12 +161,15 @@ export interface Holdfast<Tx> {
   work<P = unknown>(options: WorkOptions): Work<Tx, P>
   /** Same as `locks.guard`: open a transaction, take the locks, run the body, commit. */
   readonly guard: Locks<Tx>['guard']
+  /** Same as `locks.tryGuard`: the same if the locks are free, and no waiting. */
+  readonly tryGuard: Locks<Tx>['tryGuard']
   /** Same as `tx.run`: open a transaction, run the body, commit, retry what may be retried. */
   readonly transaction: Transactions<Tx>['run']
   /**
-   * Ends what runs in this process: workers, schedules, leaders, sweepers and recorders stop; transactions,
-   * operations of the ledger and bodies under a hold may end; leases are released. What does not end in
-   * time is told, and what it holds in the database ends by itself. Your pool is yours to end afterwards.
+   * Ends what runs in this process: workers, schedules, leaders, sweepers and recorders stop; every call that
+   * is under way may end, with all its own steps; leases are released. What does not end in time is reported,
+   * and what it holds in the database ends by itself. New calls are refused with HOLDFAST_CLOSED. A second
+   * `close` resolves with the result of the first. End your pool yourself afterwards.
    *
    * @example
    * process.once('SIGTERM', async () => {
@@ -136,6 +177,7 @@ export interface Holdfast<Tx> {
    *   await pool.end()
    *   process.exit(left.length === 0 ? 0 : 1)
    * })
+   * @throws OPTION_INVALID
    */
   close(options?: StopOptions): Promise<Closed>
 }
@@ -152,60 +194,129 @@ export function createHoldfast<Tx>(
   driver: Driver<Tx>,
   options: HoldfastOptions = {},
 ): Holdfast<Tx> {
-  const { resolveFor = '10 s' } = options
+  const {
+    schema = 'holdfast',
+    resolveFor = '10 s',
+    wait = defaultWait,
+    tx: txOptions = {},
+  } = options
+  const { rootClient, ...txDefaults } = txOptions
   const closing = new Closing()
-  const transaction = closing.waited('transaction', createTransactions(driver).run)
-  const locks = createLocks(driver, options.locks)
-  const guard = closing.waited('transaction', locks.guard)
-  const kernel = createKernel(driver, { resolveFor, ...options.ledger })
-  closing.counted('operation', kernel.underWay)
-  const ledger = createLedger(kernel)
-  const leases = createLeases(driver, { resolveFor, ...options.leases })
-  const once = createOnce(driver, { resolveFor, ...options.once })
+  if (rootClient !== undefined) chooseRootClient(driver, rootClient)
+  const tx = closing.face(createTransactions(driver, txDefaults), transaction)
+  const { waitMs: lockWait = wait } = options.locks ?? {}
+  const lockOptions = withShared({ tx: txDefaults, wait: lockWait }, options.locks)
+  const locks = closing.face(createLocks(driver, lockOptions), calls('locks'), {
+    guard: transaction,
+    tryGuard: transaction,
+  })
+  const observing = withShared({ schema }, options.observe)
+  const observer = createObserver(driver, observing)
+  const record = (recorderOptions?: RecorderOptions): Promise<Recorder> =>
+    startRecorder(driver, { ...observing, ...recorderOptions })
+  const kernel = createKernel(driver, withShared({ schema, resolveFor }, options.ledger))
   return {
-    tx: { run: transaction },
-    locks: { ...locks, guard },
-    observe: {
-      ...createObserver(driver, options.observe),
-      record: async (recorderOptions) =>
-        closing.running(
-          'recorder',
-          '',
-          await startRecorder(driver, { ...options.observe, ...recorderOptions }),
-        ),
+    tx,
+    locks,
+    observe: closing.face({ ...observer, record }, calls('observe'), {
+      queues: 'plain',
+      record: { what: 'recorder', name: '', mark: 'runner' },
+    }),
+    rows: closing.face(
+      createRows(driver, withShared({ wait, tx: txDefaults }, options.rows)),
+      calls('rows'),
+      {
+        optimistic: transaction,
+        withVersionCheck: transaction,
+      },
+    ),
+    ledger: closing.face(createLedger(kernel), calls('ledger'), {
+      apply: operation,
+      adjust: operation,
+      open: operation,
+      follow: transaction,
+      startFollower: { what: 'follower', name: '', mark: 'runner-now' },
+      startSweeper: { what: 'sweeper', name: '', mark: 'runner-now' },
+    }),
+    leases: closing.face(
+      createLeases(driver, withShared({ schema, resolveFor }, options.leases)),
+      calls('leases'),
+      {
+        acquire: 'lease',
+        tryAcquire: 'lease',
+      },
+    ),
+    leader: (wanted) =>
+      closing.face(createLeader(driver, wanted, withShared({ schema }, options.leases)), {
+        what: 'leader',
+        name: wanted.name,
+      }),
+    schedule: (wanted) =>
+      closing.face(
+        createSchedule(driver, wanted, withShared({ schema, resolveFor }, options.schedule)),
+        { what: 'schedule', name: wanted.name },
+        { start: 'runner-now' },
+      ),
+    once: closing.face(
+      createOnce(driver, withShared({ schema, resolveFor, wait, tx: txDefaults }, options.once)),
+      transaction,
+      {
+        forget: { what: 'call', name: 'once.forget' },
+      },
+    ),
+    quota: (wanted) =>
+      closing.face(createQuota(kernel, wanted), operation, {
+        ...ofHolds,
+        withHold: { what: 'hold', name: wanted.name },
+      }),
+    credits: (wanted) =>
+      closing.face(createCredits(kernel, wanted), operation, {
+        ...ofHolds,
+        withHold: { what: 'hold', name: wanted.name },
+      }),
+    stock: (wanted) => closing.face(createStock(kernel, wanted), operation, ofHolds),
+    claims: ((wanted: ClaimsOptions) => {
+      const claims = createClaims(driver, withShared({ resolveFor }, inSchema(wanted)))
+      return claimsFace(tableNameOf(wanted), claims)
+    }) as Holdfast<Tx>['claims'],
+    work: (wanted) => {
+      const work = createWork(driver, withShared({ schema, resolveFor }, wanted))
+      return claimsFace(wanted.queue, work as Work<Tx, unknown>) as never
     },
-    rows: createRows(driver, options.rows),
-    ledger: {
-      ...ledger,
-      startSweeper: (sweeping) => closing.running('sweeper', '', ledger.startSweeper(sweeping)),
-    },
-    leases: {
-      ...leases,
-      acquire: async (name, wanted) => closing.lease(await leases.acquire(name, wanted)),
-      tryAcquire: async (name, wanted) => closing.lease(await leases.tryAcquire(name, wanted)),
-    },
-    leader: (wanted) => closing.leading(wanted.name, createLeader(driver, wanted, options.leases)),
-    schedule(wanted) {
-      const schedule = createSchedule(driver, wanted, { resolveFor, ...options.schedule })
-      return {
-        ...schedule,
-        start: () => closing.running('schedule', wanted.name, schedule.start()),
-      }
-    },
-    once: Object.assign(closing.waited('transaction', once), { forget: once.forget }) as Once<Tx>,
-    quota: (wanted) => closing.holding(wanted.name, createQuota(kernel, wanted)),
-    credits: (wanted) => closing.holding(wanted.name, createCredits(kernel, wanted)),
-    stock: (wanted) => createStock(kernel, wanted),
-    claims: ((wanted: ClaimsOptions) =>
-      closing.claims(
-        tableNameOf(wanted),
-        createClaims(driver, { resolveFor, ...wanted }),
-      )) as Holdfast<Tx>['claims'],
-    work: (wanted) => closing.claims(wanted.queue, createWork(driver, { resolveFor, ...wanted })),
-    guard,
-    transaction,
+    guard: locks.guard,
+    tryGuard: locks.tryGuard,
+    transaction: tx.run,
     close: (stopping) => closing.close(stopping),
   }
+
+  /** Where it counts how often rows of a key are claimed. */
+  function inSchema(wanted: ClaimsOptions): ClaimsOptions {
+    const { perKey } = (wanted ?? {}) as Partial<ClaimsOptions>
+    if (perKey?.rate === undefined) return wanted
+    return { ...wanted, perKey: { ...perKey, rate: withShared({ schema }, perKey.rate) } }
+  }
+
+  function claimsFace<C extends object>(name: string, claims: C): C {
+    const marks: Marks<Claims<Tx, unknown>> & Marks<TransactionClaims<Tx, unknown>> = {
+      run: { what: 'worker', name, mark: 'runner' },
+      heartbeat: 'finish',
+      complete: 'finish',
+      fail: 'finish',
+      release: 'finish',
+      finish: 'finish',
+    }
+    return closing.face(claims, calls(name), marks as Marks<C>)
+  }
+}
+
+const transaction: Subject = { what: 'transaction', name: '' }
+const operation: Subject = { what: 'operation', name: '' }
+/** Ends of holds are waited for by whoever took them; a line is only put together. */
+const ofHolds = { settle: 'finish', release: 'finish', extend: 'finish', line: 'plain' } as const
+
+/** Methods that are called by the name of their room and their own. */
+function calls(room: string): Subject {
+  return { what: 'call', name: room }
 }
 
 function tableNameOf({ table }: ClaimsOptions): string {

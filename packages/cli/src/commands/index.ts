@@ -6,6 +6,7 @@ import { console } from './console.ts'
 import { doctor } from './doctor.ts'
 import { grants } from './grants.ts'
 import { holds } from './holds.ts'
+import { jobs } from './jobs.ts'
 import { leases } from './leases.ts'
 import { ledger } from './ledger.ts'
 import { locks } from './locks.ts'
@@ -32,6 +33,7 @@ export const commands: readonly Command[] = [
   audit,
   maintain,
   claims,
+  jobs,
   leases,
   schedules,
   shards,

@@ -55,7 +55,8 @@ function report(result: Maintained): string {
     `Months made: ${result.monthsMade}; ready ahead: ${result.monthsAhead}`,
     `Months dropped: ${dropped}`,
     `Operation ids forgotten: ${result.operationsForgotten}`,
-    `Calendar windows forgotten: ${result.windowsForgotten}`,
+    `Windows and idle accounts forgotten: ${result.windowsForgotten}`,
+    `Grants forgotten: ${result.grantsForgotten}`,
     '',
   ].join('\n')
 }

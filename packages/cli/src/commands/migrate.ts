@@ -24,7 +24,8 @@ export const migrate: Command = {
       count === 0
         ? 'is up to date already'
         : `is up to date: ${count} ${count === 1 ? 'file' : 'files'} applied`
-    print(result, `Schema ${JSON.stringify(result.schema)} ${told}.\n`)
+    const notes = result.notes.map((note) => `${note}\n`).join('')
+    print(result, `Schema ${JSON.stringify(result.schema)} ${told}.\n${notes}`)
     return done
   },
 }

@@ -1,5 +1,5 @@
 import { createInterventions, type Interventions } from 'holdfast/observe'
-import { type Call, type Command, done, Misuse, unconfirmed, yesFlag } from '../command.ts'
+import { type Call, type Command, done, failed, Misuse, unconfirmed, yesFlag } from '../command.ts'
 import { renderSchedules } from '../render/reports.ts'
 import { lookOf } from '../render/look.ts'
 
@@ -68,10 +68,14 @@ const changes: Readonly<Record<Verb, Change>> = {
 
 async function change(call: Call, verb: Verb, name: string): Promise<number> {
   const { would, apply } = changes[verb]
-  return await call.database(async (driver) => {
+  return await call.observe(async (observer, driver) => {
     if (call.flags['yes'] !== true) {
-      call.print({ schedule: name, done: false }, `Would ${would}.\nNothing was done: add --yes.\n`)
-      return unconfirmed
+      const isKnown = (await observer.schedules()).some((each) => each.name === name)
+      const words = isKnown
+        ? `Would ${would}.\nNothing was done: add --yes.\n`
+        : 'No schedule of this name was ever started: holdfast schedules shows their names.\n'
+      call.print({ schedule: name, known: isKnown, done: false }, words)
+      return isKnown ? unconfirmed : failed
     }
     const schema = call.schema === undefined ? {} : { schema: call.schema }
     const told = await apply(createInterventions(driver, schema), name)

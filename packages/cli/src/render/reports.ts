@@ -6,6 +6,7 @@ import type {
   ObservedLease,
   ObservedSchedule,
 } from 'holdfast/observe'
+import type { DeclaredBook } from 'holdfast/ledger'
 import { cleanText } from '../terminal/clean-text.ts'
 import { adviceLines } from './lock-tree.ts'
 import type { Look } from './look.ts'
@@ -45,6 +46,27 @@ export function renderHolds(holds: readonly ObservedHold[], look: Look): string[
       { title: 'operation', of: ({ operationId }) => operationId },
     ],
     holds,
+    look,
+  )
+}
+
+export function renderBooks(books: readonly DeclaredBook[], look: Look): string[] {
+  if (books.length === 0) return ['No book was used yet.']
+  return renderTable(
+    [
+      { title: 'book', of: ({ book }) => book },
+      { title: 'is', of: ({ declared: { as } }) => as },
+      {
+        title: 'declared with',
+        of: ({ declared }) =>
+          Object.entries(declared)
+            .filter(([option]) => option !== 'as')
+            .map(([option, value]) => `${option} ${value}`)
+            .join(', '),
+      },
+      { title: 'since', of: ({ since }) => moment(since.toISOString()) },
+    ],
+    books,
     look,
   )
 }

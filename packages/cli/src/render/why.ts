@@ -1,4 +1,5 @@
 import { type Branch, lockBranches, type LockTree, type ObservedSession } from 'holdfast/observe'
+import { seenText } from '../seen.ts'
 import { cleanText } from '../terminal/clean-text.ts'
 import { wrapText } from '../terminal/text-width.ts'
 import { adviceLines, queryText } from './lock-tree.ts'
@@ -95,9 +96,15 @@ function nameOf(tree: LockTree, pid: number): string {
 }
 
 /** The command that would end it. A session that is idle runs nothing that could be cancelled. */
-export function endCommand({ pid, state }: ObservedSession): string {
-  const terminate = state.startsWith('idle') ? ' --terminate' : ''
-  return `holdfast cancel ${pid}${terminate} --yes`
+export function endCommand(session: ObservedSession): string {
+  return cancelCommand(session, session.state.startsWith('idle'))
+}
+
+/** The command that ends a statement or a session, if it is still in the transaction that was seen. */
+export function cancelCommand(session: ObservedSession, terminate: boolean): string {
+  const seen = seenText(session)
+  const meant = seen === undefined ? '' : ` --seen ${seen} --yes`
+  return `holdfast cancel ${session.pid}${terminate ? ' --terminate' : ''}${meant}`
 }
 
 function remedy(

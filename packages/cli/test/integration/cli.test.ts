@@ -12,6 +12,7 @@ import {
   withClient,
 } from '@holdfast/testkit'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { errorCodes } from '../../../holdfast/src/errors.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const fromSource = new URL('../../../holdfast/test/support/from-source.ts', import.meta.url).href
@@ -145,7 +146,13 @@ describe('failures: exit code 1, the next step, no password', () => {
     expect(code).toBe(1)
     expect(err).toContain('SCHEMA_OCCUPIED (taken)')
     const asJson = await holdfast([...args, '--json'])
-    expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: 'SCHEMA_OCCUPIED' } })
+    expect(asJson.code).toBe(1)
+    const { error } = JSON.parse(asJson.err) as { error: Record<string, string> }
+    const { next } = errorCodes.SCHEMA_OCCUPIED
+    expect(error).toMatchObject({ code: 'SCHEMA_OCCUPIED', next })
+    expect(error['message']).toContain('SCHEMA_OCCUPIED (taken)')
+    expect(error['message']).not.toContain(next)
+    expect(err).toBe(`holdfast migrate: ${error['message']}\n${next}\n`)
   })
 
   test('what the server refused is said', async () => {

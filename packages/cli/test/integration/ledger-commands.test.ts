@@ -37,6 +37,77 @@ beforeAll(async () => {
   await withClient(url, (client) => client.query(debit))
 })
 
+describe('books', () => {
+  test('are listed, and declared anew if told to', async () => {
+    const said = ['ledger', 'redeclare', 'calls', '--as', 'quota', '--per', 'month']
+    const preview = await holdfast(...said)
+    expect(preview).toMatchObject({ code: 3, out: expect.stringContaining('nothing yet') })
+    expect((await holdfast('ledger', 'books')).out).toBe('No book was used yet.\n')
+    expect(await holdfast(...said, '--yes')).toMatchObject({ code: 0 })
+    const again = await holdfast('ledger', 'redeclare', 'calls', '--as', 'credits', '--json')
+    expect(JSON.parse(again.out)).toEqual({
+      book: 'calls',
+      before: { as: 'quota', per: 'month', timeZone: 'UTC', amounts: 'number' },
+      after: { as: 'credits', amounts: 'number' },
+      done: false,
+    })
+    const { out } = await holdfast('ledger', 'books')
+    expect(out).toMatch(/^book\s+is\s+declared with\s+since\ncalls\s+quota\s+.*timeZone UTC/)
+  })
+
+  test('are not declared as what they cannot be', async () => {
+    const wrong = await holdfast('ledger', 'redeclare', 'calls', '--as', 'quota', '--per', 'year')
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('per must be one of') })
+    expect(await holdfast('ledger', 'redeclare', 'calls')).toMatchObject({ code: 2 })
+    const quota = ['ledger', 'redeclare', 'calls', '--as', 'quota']
+    const half = await holdfast(...quota)
+    expect(half.err).toMatch(
+      /^--as: a quota, and nothing else, has one of per, rolling and rate\.\n/,
+    )
+    const zoned = [...quota, '--per', 'month', '--time-zone', 'CET']
+    expect((await holdfast(...zoned)).err).toMatch(/^--time-zone: CET has no summer time/)
+    expect(await holdfast('ledger', 'show', 'calls')).toMatchObject({ code: 2 })
+  })
+})
+
+describe('reports', () => {
+  test('list keys, page by page', async () => {
+    const { out } = await holdfast('ledger', 'keys', 'b')
+    expect(out).toMatch(/^key\s+scope\s+available.*\nk\s+7\s+0\s+3\s+0/)
+    const json = await holdfast('ledger', 'keys', 'b', '--limit', '1', '--json')
+    const page = JSON.parse(json.out)
+    expect(page).toMatchObject({ keys: [{ key: 'k', available: '7' }], next: '[0,"k"]' })
+    const after = await holdfast('ledger', 'keys', 'b', '--after', page.next)
+    expect(after.out).toBe('No key of this book was used yet.\n')
+    expect(await holdfast('ledger', 'keys', 'b', '--after', 'no')).toMatchObject({ code: 2 })
+    expect(await holdfast('ledger', 'keys')).toMatchObject({ code: 2 })
+  })
+
+  test('add up what was used', async () => {
+    const { out } = await holdfast('ledger', 'usage', 'b', '--by', 'key,feature', '--per', 'day')
+    expect(out).toMatch(
+      /^since\s+key\s+feature\s+used\s+refunded\s+over\s+movements\n.* 00:00:00Z\s+k\s+–\s+3\s+0/,
+    )
+    const none = await holdfast('ledger', 'usage', 'b', '--to', '2020-01-01')
+    expect(none.out).toBe('Nothing was used in this time.\n')
+    expect(await holdfast('ledger', 'usage', 'b', '--from', 'never')).toMatchObject({ code: 2 })
+    expect(await holdfast('ledger', 'usage', 'b', '--by', 'moon')).toMatchObject({ code: 2 })
+  })
+
+  test('show who follows, and forget them if told to', async () => {
+    expect((await holdfast('ledger', 'followers')).out).toBe('Nobody follows.\n')
+    await withClient(url, (client) => client.query("SELECT books.start_following('me', 'b', true)"))
+    expect((await holdfast('ledger', 'followers')).out).toMatch(/\nme\s+b\s+/)
+    expect(await holdfast('ledger', 'unfollow', 'me')).toMatchObject({
+      code: 3,
+      out: expect.stringContaining('say --yes'),
+    })
+    expect(await holdfast('ledger', 'unfollow', 'me', '--yes')).toMatchObject({ code: 0 })
+    expect((await holdfast('ledger', 'followers')).out).toBe('Nobody follows.\n')
+    expect(await holdfast('ledger', 'unfollow', 'me', '--yes')).toMatchObject({ code: 1 })
+  })
+})
+
 describe('audit', () => {
   test('says that everything adds up, with progress on the other stream', async () => {
     const { code, out, err } = await holdfast('audit')
@@ -68,7 +139,7 @@ describe('maintain', () => {
     const { code, out } = await holdfast('maintain', '--months-ahead', '14')
     expect([code, out]).toEqual([
       0,
-      'Months made: 2; ready ahead: 14\nMonths dropped: none\nOperation ids forgotten: 0\nCalendar windows forgotten: 0\n',
+      'Months made: 2; ready ahead: 14\nMonths dropped: none\nOperation ids forgotten: 0\nWindows and idle accounts forgotten: 0\nGrants forgotten: 0\n',
     ])
   })
 

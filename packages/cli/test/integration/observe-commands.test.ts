@@ -50,6 +50,10 @@ async function client(application: string): Promise<pg.Client & { readonly pid: 
   return Object.assign(one, { pid: rows[0]?.pid as number })
 }
 
+/** The command that the one without --yes prints. */
+const printed = ({ out }: Result): string[] =>
+  (/\n {2}holdfast (cancel .+)\n$/.exec(out)?.[1] ?? '').split(' ')
+
 /** One who holds the table, and one who waits for it. */
 async function blocked(): Promise<{ holder: number; waiter: number; outcome: Promise<string> }> {
   const [holding, waiting] = [await client('holder'), await client('waiter')]
@@ -81,7 +85,7 @@ describe('locks, why and cancel', () => {
       const why = await holdfast('why', String(waiter.pid))
       expect(why.code).toBe(0)
       expect(why.out).toMatch(/has waited .* for cart:7, which shop \(pid \d+\) holds\./)
-      expect(why.out).toMatch(/\n {2}holdfast cancel \d+ --terminate --yes\n$/)
+      expect(why.out).toMatch(/\n {2}holdfast cancel \d+ --terminate --seen \w+-\w+ --yes\n$/)
       const cancelled = waiting.catch((error: unknown) => error)
       await pool.query('SELECT pg_cancel_backend($1)', [waiter.pid])
       expect(await cancelled).toMatchObject({ code: '57014' })
@@ -111,7 +115,7 @@ describe('locks, why and cancel', () => {
     const would = await holdfast('cancel', String(waiter))
     expect(would.code).toBe(3)
     expect(would.out).toMatch(
-      /^Would cancel the statement of waiter, pid \d+.*\n {2}SELECT FROM t\nNothing was done: add --yes\.\n$/,
+      /^Would cancel the statement of waiter, pid \d+.*\n {2}SELECT FROM t\nNothing was done; to do it, if it is still in this transaction:\n {2}holdfast cancel \d+ --seen \w+-\w+ --yes\n$/,
     )
     const idle = await holdfast('cancel', String(holder))
     expect(idle.out).toContain('--terminate ends the session')
@@ -122,15 +126,38 @@ describe('locks, why and cancel', () => {
       [[holder, waiter]],
     )
     expect(rows).toEqual([{ n: 2 }])
-    expect(await holdfast('cancel', String(waiter), '--yes')).toMatchObject({ code: 0 })
+    expect(await holdfast(...printed(would))).toMatchObject({ code: 0 })
     expect(await outcome).toBe('57014')
   })
 
   test('cancel --terminate ends the session, and who waited goes on', async () => {
     const { holder, outcome } = await blocked()
-    const ended = await holdfast('cancel', String(holder), '--terminate', '--yes')
+    const ended = await holdfast(
+      ...printed(await holdfast('cancel', String(holder), '--terminate')),
+    )
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('told to end: holder') })
     expect(await outcome).toBe('done')
+  })
+
+  test('R3: cancel names the transaction it means, and leaves another one alone', async () => {
+    const pooled = await client('pooled')
+    await pooled.query('BEGIN')
+    const command = printed(await holdfast('cancel', String(pooled.pid), '--terminate'))
+    await pooled.query('COMMIT')
+    await pooled.query('BEGIN')
+    expect(await holdfast(...command)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('The session is not in the transaction that was seen'),
+    })
+    expect((await pooled.query('COMMIT')).command).toBe('COMMIT')
+    for (const seen of [[], ['--seen', 'x'], ['--seen', '1-']]) {
+      const bare = await holdfast('cancel', String(pooled.pid), '--terminate', '--yes', ...seen)
+      expect(bare).toMatchObject({ code: 2, err: expect.stringContaining('--seen') })
+    }
+    expect((await pooled.query('SELECT 1')).rowCount).toBe(1)
+    const idle = printed(await holdfast('cancel', String(pooled.pid), '--terminate'))
+    expect(idle.join(' ')).toMatch(/--seen \w+-idle --yes$/)
+    expect(await holdfast(...idle)).toMatchObject({ code: 0 })
   })
 
   test('what is no client of this database is refused', async () => {
@@ -138,7 +165,8 @@ describe('locks, why and cancel', () => {
       const { rows } = await elsewhere.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
       const pid = String(rows[0]?.pid)
       expect((await holdfast('why', pid)).out).toMatch(/is connected to the database test_/)
-      for (const flags of [[], ['--yes'], ['--terminate', '--yes']]) {
+      const seen = ['--seen', '1-idle', '--yes']
+      for (const flags of [[], seen, ['--terminate', ...seen]]) {
         expect(await holdfast('cancel', pid, ...flags)).toMatchObject({
           code: 1,
           out: expect.stringContaining('No client of this database'),
@@ -202,7 +230,9 @@ describe('ledger, holds and leases', () => {
     expect((await holdfast('ledger', 'show', 'credits', 'nobody')).out).toBe(
       'This account was never used.\n',
     )
-    expect((await holdfast('ledger', 'hide', 'a', 'b')).err).toMatch(/^<verb> is show\.\n/)
+    expect((await holdfast('ledger', 'hide', 'a', 'b')).err).toMatch(
+      /^<verb> is show, books, redeclare, keys, usage, followers or unfollow\.\n/,
+    )
   })
 
   test('holds and leases', async () => {
@@ -272,6 +302,10 @@ describe('schedules', () => {
     expect(ran).toBe(0)
     await schedule.fire()
     expect(ran).toBe(1)
+    expect(await holdfast('schedules', 'pause', 'nightlyy')).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^No schedule of this name/),
+    })
     const unknown = await holdfast('schedules', 'pause', 'nightlyy', '--yes', '--json')
     expect(unknown.code).toBe(1)
     expect(JSON.parse(unknown.err)).toMatchObject({ error: { code: 'OBSERVE_NO_SUCH_SCHEDULE' } })

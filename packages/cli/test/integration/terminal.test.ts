@@ -94,7 +94,7 @@ describe.skipIf(noTerminal)('top', () => {
       await top.until('why', (lines) => lines.join(' ').includes('checkout-2 (pid'))
       const why = top.screen().join('\n')
       expect(why).toContain('waits for nobody: it is the root, and 11 sessions wait for it.')
-      expect(why).toContain(`holdfast cancel ${incident.pids.billing} --terminate --yes`)
+      expect(why).toContain(`holdfast cancel ${incident.pids.billing} --terminate --seen `)
       top.press('\u001B')
       await top.until('the list again', (lines) => rowsOf(lines, incident).length === 12)
 

@@ -7,6 +7,8 @@ export function lock(name: string, kind: ObservedLock['kind'] = 'named'): Observ
 export function session(pid: number, some: Partial<ObservedSession> = {}): ObservedSession {
   return {
     pid,
+    startedAt: '2026-11-15T09:00:00.000000Z',
+    transactionStartedAt: '2026-11-15T09:59:48.000001Z',
     hidden: false,
     application: `app-${pid}`,
     user: 'app',

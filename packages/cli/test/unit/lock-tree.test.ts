@@ -121,7 +121,7 @@ describe('why', () => {
           → Find what it waits for, or end it.
 
       To end its session, which rolls its transaction back:
-        holdfast cancel 1 --terminate --yes"
+        holdfast cancel 1 --terminate --seen ho6h1sn400-ho6ip4ueip --yes"
     `)
   })
 
@@ -133,9 +133,11 @@ describe('why', () => {
         session(2, { waitsFor: lock('a:1'), waitingMs: 1, blockedBy: [{ pid: 1, kind: 'hard' }] }),
       ],
     )
-    expect(renderWhy(busy, chainTo(busy, 2), look).at(-1)).toBe('  holdfast cancel 1 --yes')
+    expect(renderWhy(busy, chainTo(busy, 2), look).at(-1)).toBe(
+      '  holdfast cancel 1 --seen ho6h1sn400-ho6ip4ueip --yes',
+    )
     expect(renderWhy(incident, chainTo(incident, 2), look).at(-1)).toBe(
-      '  holdfast cancel 1 --terminate --yes',
+      '  holdfast cancel 1 --terminate --seen ho6h1sn400-ho6ip4ueip --yes',
     )
   })
 

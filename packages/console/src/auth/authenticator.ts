@@ -1,6 +1,6 @@
 import { type Identity, mayAs } from '../core/identity.ts'
-import { Refusal } from '../core/refusals.ts'
-import type { FailedAttempts } from './failed-attempts.ts'
+import { Refusal, type RefusalCode } from '../core/refusals.ts'
+import type { AttemptSource, FailedAttempts } from './failed-attempts.ts'
 import type { LoginLink } from './login-link.ts'
 import { sameSecret } from './secret.ts'
 import type { Session, Sessions } from './sessions.ts'
@@ -55,7 +55,7 @@ export class Authenticator {
     const bearer = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization ?? '')?.[1]
     // Basic and others may belong to a proxy or to the host application.
     const shown = this.#tokens.length > 0 ? bearer : undefined
-    const token = shown === undefined ? undefined : this.#find(shown, address)
+    const token = shown === undefined ? undefined : this.#find(shown)
     if (token !== undefined) {
       return { identity: token.identity, via: 'bearer', untilMs: token.expiresMs }
     }
@@ -72,7 +72,7 @@ export class Authenticator {
 
   /** Turns a token into a session. */
   login(token: string, address: string | undefined): Caller & { readonly session: Session } {
-    const known = this.#find(token, address, this.#parts.loginLink)
+    const known = this.#find(token, this.#parts.loginLink)
     if (known === undefined) throw this.#wrong(address)
     const session = this.#parts.sessions.start(known.fingerprint)
     return this.#callerBy(known, session)
@@ -101,22 +101,30 @@ export class Authenticator {
     return untilMs > now() && (session === undefined || !sessions.isEnded(session))
   }
 
-  /** Also a right token has to wait: else the wait would tell which one is right. */
-  #find(shown: string, address: string | undefined, link?: LoginLink): KnownToken | undefined {
-    const { attempts, now } = this.#parts
-    const waitMs = attempts.waitMs(address)
-    if (waitMs > 0) {
-      const headers = { 'retry-after': String(Math.ceil(waitMs / 1000)) }
-      throw new Refusal('TOO_MANY_ATTEMPTS', { headers })
-    }
+  /**
+   * A right token is let in whatever was tried before it: many people share an address, and one of them
+   * must not be able to lock the others out. What keeps tokens from being guessed is their length.
+   */
+  #find(shown: string, link?: LoginLink): KnownToken | undefined {
     const known = findToken(this.#tokens, shown) ?? link?.use(shown)
-    if (known !== undefined && known.expiresMs <= now()) throw new Refusal('TOKEN_EXPIRED')
-    return known
+    if (known === undefined || known.expiresMs > this.#parts.now()) return known
+    throw this.#failed({ token: known.identity.name }, 'TOKEN_EXPIRED')
   }
 
   #wrong(address: string | undefined): Refusal {
-    this.#parts.attempts.add(address)
-    return new Refusal('TOKEN_WRONG')
+    return this.#failed({ address }, 'TOKEN_WRONG')
+  }
+
+  /** Who fails too often is told nothing more than that, for a while. */
+  #failed(from: AttemptSource, code: RefusalCode): Refusal {
+    const { attempts } = this.#parts
+    const waitMs = attempts.waitMs(from)
+    if (waitMs > 0) {
+      const headers = { 'retry-after': String(Math.ceil(waitMs / 1000)) }
+      return new Refusal('TOO_MANY_ATTEMPTS', { headers })
+    }
+    attempts.add(from)
+    return new Refusal(code)
   }
 
   #bySession(cookies: readonly string[]): Caller | Refusal | undefined {

@@ -1,11 +1,14 @@
-/** How many wrong tokens an address may show in a minute; all addresses that are not known share the last. */
-const allowed = { perAddress: 10, unknown: 60 }
+/** How many wrong tokens are called wrong in a minute; all addresses that are not known share the last. */
+const allowed = { perSource: 10, unknown: 60 }
 const windowMs = 60_000
 const mostAddresses = 2_000
 
+/** A wrong token is known by its address only; one that has expired by its name, wherever it comes from. */
+export type AttemptSource = { readonly address: string | undefined } | { readonly token: string }
+
 /**
- * Counts wrong tokens by where they come from. Bounded: when it is full, the address that failed longest
- * ago is forgotten.
+ * Counts wrong tokens by where they come from. Bounded: when it is full, whoever failed longest ago is
+ * forgotten.
  */
 export class FailedAttempts {
   readonly #now: () => number
@@ -19,9 +22,9 @@ export class FailedAttempts {
     return this.#failures.size
   }
 
-  /** How long an address has to wait; 0 if it may try. */
-  waitMs(address: string | undefined): number {
-    const key = networkOf(address)
+  /** How long a source has to wait; 0 if it may try. */
+  waitMs(source: AttemptSource): number {
+    const key = keyOf(source)
     const entry = this.#failures.get(key)
     if (entry === undefined) return 0
     const restMs = entry.sinceMs + windowMs - this.#now()
@@ -29,11 +32,11 @@ export class FailedAttempts {
       this.#failures.delete(key)
       return 0
     }
-    return entry.count < (address === undefined ? allowed.unknown : allowed.perAddress) ? 0 : restMs
+    return entry.count < (key === unknown ? allowed.unknown : allowed.perSource) ? 0 : restMs
   }
 
-  add(address: string | undefined): void {
-    const key = networkOf(address)
+  add(source: AttemptSource): void {
+    const key = keyOf(source)
     const entry = this.#failures.get(key) ?? { count: 0, sinceMs: this.#now() }
     entry.count += 1
     // Moves to the end: the first entry is the one that failed longest ago.
@@ -48,9 +51,16 @@ export class FailedAttempts {
   }
 }
 
+const unknown = ''
+
+/** No address starts like the name of a token does here. */
+function keyOf(source: AttemptSource): string {
+  return 'token' in source ? `token ${source.token}` : networkOf(source.address)
+}
+
 /** Of IPv6 the first half: whoever has one address has all that start so. */
 function networkOf(address: string | undefined): string {
-  if (address === undefined) return ''
+  if (address === undefined) return unknown
   if (!address.includes(':') || address.includes('.')) return address
   const [left = '', right] = (address.split('%')[0] ?? '').split('::')
   const [start, end] = [left, right ?? ''].map((part) =>

@@ -4,6 +4,7 @@ import type { Action } from '../core/wire.ts'
 import { allActions } from '../server/actions.ts'
 import { checkedBase } from '../http/base-path.ts'
 import { isLoopback } from '../http/cookie.ts'
+import type { TrustProxy } from '../http/trusted-proxies.ts'
 
 export const usage: string = `Usage: npx @holdfast/console [flags] [<name>=<url> …]
 
@@ -14,17 +15,20 @@ Shows who blocks whom in a PostgreSQL database, by name, in the browser.
   --port <port>         Default 4873
   --host <address>      Where to listen; default 127.0.0.1, this machine only
   --public-url <url>    How browsers reach it through a proxy: https://ops.example.com/holdfast
+  --trust-proxy <list>  Proxies in front whose x-forwarded-for is believed: how many, or their addresses
+                        Default none
   --schema <name>       Where Holdfast's tables are; default holdfast
   --actions <list>      What the role operate may do, of: ${allActions.join(', ')}
                         Default nothing
   --redact              Mask keys, and values in queries
+  --login-link          Print an address that logs in once, also where this is no terminal but a log
   --history <minutes>   How far one can look back; default 15
   --help                Print this
   --version             Print the version
 
 Tokens come from the environment, at least 20 characters each:
   HOLDFAST_CONSOLE_VIEW_TOKEN, HOLDFAST_CONSOLE_OPERATE_TOKEN, HOLDFAST_CONSOLE_METRICS_TOKEN
-Without any, the address that is printed logs in once, and the next one is printed when it was used.
+Without any, in a terminal, an address is printed that logs in once; Enter prints another.
 HOLDFAST_CONSOLE_SECRET, at least 32 characters, keeps sessions over a restart.
 
 Exit codes: 0 stopped, 1 it could not start, 2 the command line was not understood.
@@ -42,9 +46,11 @@ export interface Wish {
   readonly host: string
   readonly publicUrl: URL | undefined
   readonly base: string
+  readonly trustProxy: TrustProxy | undefined
   readonly schema: string | undefined
   readonly actions: readonly Action[]
   readonly redact: boolean
+  readonly loginLink: boolean
   readonly historyMinutes: number
   readonly tokens: readonly ConsoleToken[]
   readonly secret: string | undefined
@@ -57,9 +63,11 @@ const flags = {
   port: { type: 'string' },
   host: { type: 'string' },
   'public-url': { type: 'string' },
+  'trust-proxy': { type: 'string' },
   schema: { type: 'string' },
   actions: { type: 'string' },
   redact: { type: 'boolean' },
+  'login-link': { type: 'boolean' },
   history: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean' },
@@ -79,9 +87,11 @@ export function wishOf(args: readonly string[], environment: Environment): Wish 
     host: values.host ?? '127.0.0.1',
     publicUrl,
     base: baseOf(publicUrl),
+    trustProxy: trustProxyOf(values['trust-proxy']),
     schema: values.schema ?? (environment['HOLDFAST_SCHEMA'] || undefined),
     actions: actionsOf(values.actions),
     redact: values.redact === true,
+    loginLink: values['login-link'] === true,
     historyMinutes: Math.max(1, numberOf(values.history ?? '15', 'history', 1_440)),
     tokens: tokensOf(environment),
     secret: environment['HOLDFAST_CONSOLE_SECRET'] || undefined,
@@ -157,6 +167,11 @@ function publicUrlOf(text: string | undefined): URL | undefined {
     )
   }
   return url
+}
+
+function trustProxyOf(text: string | undefined): TrustProxy | undefined {
+  if (text === undefined) return undefined
+  return /^\d{1,2}$/.test(text) ? Number(text) : text.split(',')
 }
 
 function baseOf(publicUrl: URL | undefined): string {

@@ -16,6 +16,13 @@ export interface Surroundings {
   err(text: string): unknown
   /** Ends the console when it aborts. */
   readonly stop: AbortSignal
+  /** Where a person reads and types; undefined where what is printed goes into a log. */
+  readonly terminal?: Terminal | undefined
+}
+
+interface Terminal {
+  /** Calls `hear` whenever the person presses Enter. */
+  onEnter(hear: () => void): void
 }
 
 const done = 0
@@ -23,6 +30,10 @@ const failed = 1
 const misused = 2
 /** How often the tree is kept while nobody looks, so that one can look back at what was before. */
 const backgroundMs = 5_000
+const nobodyCouldLogIn = `Nobody could log in: there is no token, and this is no terminal.
+Set HOLDFAST_CONSOLE_VIEW_TOKEN (openssl rand -base64 32 makes a good one), or pass --login-link to have an
+address printed here that logs in once. Whoever can read this log could use it.
+`
 /** Under which name its sessions show up on the server. No action touches them. */
 const application = 'holdfast-console'
 
@@ -40,6 +51,10 @@ export async function runCommand(args: readonly string[], around: Surroundings):
   if (wish.help || wish.version) {
     out(wish.help ? usage : `${ownVersion()}\n`)
     return done
+  }
+  if (wish.tokens.length === 0 && !wish.loginLink && around.terminal === undefined) {
+    err(nobodyCouldLogIn)
+    return misused
   }
   const pools = Object.entries(wish.databases).map(([name, url]) => [name, poolOf(url)] as const)
   try {
@@ -61,17 +76,20 @@ export async function runCommand(args: readonly string[], around: Surroundings):
 async function start(
   wish: Wish,
   pools: Readonly<Record<string, pg.Pool>>,
-  { out }: Surroundings,
+  { out, terminal }: Surroundings,
 ): Promise<ListeningConsole> {
   const { host, publicUrl, base, actions, tokens, secret, schema } = wish
   let address = ''
-  const link = (token: string): string =>
-    `Open this address to log in; it works once:\n  ${address}/login#token=${token}\n`
   const role = actions.length > 0 ? 'operate' : 'view'
   const loginLink =
     tokens.length > 0
       ? undefined
-      : new LoginLink({ name: 'this terminal', role }, (next) => out(link(next)))
+      : new LoginLink({ name: 'this terminal', role }, () => {
+          if (terminal !== undefined) out('Somebody logged in. Press Enter for another address.\n')
+        })
+  // Whoever can read it can log in, so it is printed once, and then only for a person who asks.
+  const linkText = (link: LoginLink): string =>
+    `Open this address to log in; it works once:\n  ${address}/login#token=${link.next()}\n`
   const databases = Object.fromEntries(
     Object.entries(pools).map(([name, pool]): [string, DatabaseSource] => [
       name,
@@ -90,6 +108,7 @@ async function start(
       // Loopback names are always this machine; a page elsewhere cannot make a browser send them.
       hosts: ['localhost', '127.0.0.1', '[::1]', ...(publicUrl ? [publicUrl.host] : [])],
       origins: publicUrl ? [publicUrl.origin] : [],
+      ...(wish.trustProxy === undefined ? {} : { trustProxy: wish.trustProxy }),
       redact: wish.redact,
       metrics: true,
       actions,
@@ -104,7 +123,8 @@ async function start(
     },
   )
   address = publicUrl?.href.replace(/\/$/, '') ?? `http://${shownHost(host)}:${server.port}`
-  out(`Holdfast console on ${address}/\n${loginLink === undefined ? '' : link(loginLink.token)}`)
+  out(`Holdfast console on ${address}/\n${loginLink === undefined ? '' : linkText(loginLink)}`)
+  if (loginLink !== undefined) terminal?.onEnter(() => out(linkText(loginLink)))
   return server
 }
 

@@ -14,10 +14,13 @@ export type RefusalCode =
   | 'NOT_FOUND'
   | 'NO_SUCH_SESSION'
   | 'NO_SUCH_DATABASE'
+  | 'NO_SUCH_JOB'
+  | 'JOB_KEY_TAKEN'
   | 'METHOD'
   | 'BODY_TOO_SLOW'
   | 'SCHEMA_MISSING'
   | 'NOT_CONFIRMED'
+  | 'TRANSACTION_OVER'
   | 'BODY_TOO_LARGE'
   | 'URL_TOO_LONG'
   | 'CONTENT_TYPE'
@@ -96,6 +99,16 @@ export const refusals: Readonly<Record<RefusalCode, Entry>> = {
     message: 'The console looks at no database of that name.',
     next: 'Take one of those in api/info.',
   },
+  NO_SUCH_JOB: {
+    status: 404,
+    message: 'No dead job has this id, or no longer.',
+    next: 'Look at the list of dead jobs again.',
+  },
+  JOB_KEY_TAKEN: {
+    status: 409,
+    message: 'Another job has the unique key of this one by now, so it stays dead.',
+    next: 'Let the other one finish, or delete this one.',
+  },
   METHOD: { status: 405, message: 'Not with this method.', next: 'See the header allow.' },
   BODY_TOO_SLOW: {
     status: 408,
@@ -112,6 +125,11 @@ export const refusals: Readonly<Record<RefusalCode, Entry>> = {
     status: 409,
     message: 'The action was not confirmed.',
     next: 'Repeat in confirm what the action is about.',
+  },
+  TRANSACTION_OVER: {
+    status: 409,
+    message: 'The transaction that was seen is over, and nothing was done.',
+    next: 'Look at the session again, and decide about what it does now.',
   },
   BODY_TOO_LARGE: { status: 413, message: 'The body is too large.', next: 'Send less.' },
   URL_TOO_LONG: { status: 414, message: 'The address is too long.', next: 'Ask for less.' },

@@ -2,13 +2,20 @@
  * What goes over the wire beside the observer's own data. Types only, and nothing of Node: the browser
  * side imports them too.
  */
-import type { HotKey, LockTree } from 'holdfast/observe'
+import type { HotKey, LockTree, ObservedLock } from 'holdfast/observe'
 
 /** What somebody may do. Each may do what the ones before it may, but `metrics`, which is for scrapers. */
 export type Role = 'metrics' | 'view' | 'operate'
 
 /** Something that changes the database. */
-export type Action = 'cancel' | 'terminate' | 'schedule-pause' | 'schedule-resume' | 'schedule-run'
+export type Action =
+  | 'cancel'
+  | 'terminate'
+  | 'schedule-pause'
+  | 'schedule-resume'
+  | 'schedule-run'
+  | 'job-retry'
+  | 'job-delete'
 
 /** Answer of `GET api/info`. */
 export interface Info {
@@ -26,6 +33,12 @@ export interface Info {
   readonly history: { readonly minutes: number; readonly always: boolean }
 }
 
+/** Answer of `POST api/login`. */
+export interface LoggedIn {
+  readonly identity: Info['identity']
+  readonly csrf?: string
+}
+
 /** One database that the console looks at. */
 export interface DatabaseInfo {
   readonly name: string
@@ -34,7 +47,38 @@ export interface DatabaseInfo {
 
 /** Data of the event `tree`. */
 export interface TreeEvent extends LockTree {
-  readonly hotKeys: readonly HotKey[]
+  readonly hotKeys: readonly (HotKey & Pick<ObservedLock, 'kind'>)[]
+}
+
+/** A job that had its last attempt. */
+export interface DeadJobEntry {
+  readonly id: string
+  readonly queue: string
+  readonly scope: string
+  readonly uniqueKey?: string
+  readonly priority: number
+  readonly attempts?: number
+  readonly maxAttempts: number
+  readonly enqueuedAt: string
+  /** When it was due last. */
+  readonly runAt: string
+  /** Why it failed last. */
+  readonly error?: string
+}
+
+/** Answer of `GET api/jobs`: without their payloads. */
+export interface DeadJobList {
+  readonly jobs: readonly DeadJobEntry[]
+  /** Pass it as `after` to get the next ones; absent at the end. */
+  readonly next?: string
+}
+
+/** Answer of `GET api/job`. */
+export interface DeadJobReport {
+  readonly job: DeadJobEntry & {
+    /** As JSON; of a large one the beginning. */
+    readonly payload: string
+  }
 }
 
 /** One instant that is remembered. */

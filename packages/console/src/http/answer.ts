@@ -1,11 +1,12 @@
 import type { Refusal } from '../core/refusals.ts'
+import { fixedText, type ShownText } from '../core/shown-text.ts'
 import { safeHeaders } from './headers.ts'
 
 type Headers = Readonly<Record<string, string>>
 
 /** Any answer of the console. */
 export function answer(
-  body: string | ReadableStream<Uint8Array> | null,
+  body: ShownText | ReadableStream<Uint8Array> | null,
   { status = 200, headers = {} }: { status?: number; headers?: Headers } = {},
 ): Response {
   return new Response(body, { status, headers: { ...safeHeaders, ...headers } })
@@ -13,7 +14,7 @@ export function answer(
 
 /** Data that is JSON already. */
 export function jsonAnswer(
-  json: string,
+  json: ShownText,
   { status = 200, headers = {} }: { status?: number; headers?: Headers } = {},
 ): Response {
   const type = { 'content-type': 'application/json; charset=utf-8' }
@@ -21,5 +22,5 @@ export function jsonAnswer(
 }
 
 export function refusalAnswer({ status, body, headers }: Refusal): Response {
-  return jsonAnswer(JSON.stringify({ error: body }), { status, headers })
+  return jsonAnswer(fixedText(JSON.stringify({ error: body })), { status, headers })
 }

@@ -1,9 +1,12 @@
 import { channel } from 'node:diagnostics_channel'
-import type { Interventions } from 'holdfast/observe'
+import type { Interventions, SessionSeen } from 'holdfast/observe'
 import type { Identity } from '../core/identity.ts'
 import { Refusal } from '../core/refusals.ts'
 import type { Action } from '../core/wire.ts'
+import type { DeadJobs } from '../watch/dead-jobs.ts'
+import type { Redactor } from '../watch/redactor.ts'
 import type { WatchedDatabase } from '../watch/watched-database.ts'
+import { isJobId } from './data-routes.ts'
 import { explain } from './explain.ts'
 
 /** One line of the audit: told before an action with `asked`, and after it with what came of it. */
@@ -13,7 +16,10 @@ export interface AuditEntry {
   readonly role: string
   readonly action: Action
   readonly database: string
-  /** The pid, or the name of the schedule. */
+  /**
+   * The pid, the name of the schedule, or the id of the job. Of a refused attempt what was asked for; `unknown` if the request
+   * did not say.
+   */
   readonly target: string
   /** `nothing`: there was nothing to do, as for a schedule that is paused already. */
   readonly result: 'asked' | 'done' | 'nothing' | 'failed' | 'refused'
@@ -28,43 +34,56 @@ const audited = channel('holdfast:console.action')
 
 type Body = Readonly<Record<string, unknown>>
 
+/** What an action is about. */
 interface Target {
-  readonly target: string
-  carryOut(interventions: Interventions): Promise<boolean>
+  /** As the person was shown it, and repeats it in `confirm`. */
+  readonly shown: string
+  /** Its real name, for the audit: that stays with whoever runs the console. */
+  find(call: ActionCall): string | Promise<string>
+  carryOut(means: Means, target: string, who: string): Promise<boolean>
 }
 
-const actions: Readonly<Record<Action, (body: Body, who: string) => Target>> = {
-  cancel: (body) => {
-    const { pid, seen } = sessionIn(body)
-    return { target: String(pid), carryOut: (by) => by.cancel(pid, seen) }
-  },
-  terminate: (body) => {
-    const { pid, seen } = sessionIn(body)
-    return { target: String(pid), carryOut: (by) => by.terminate(pid, seen) }
-  },
-  'schedule-pause': (body) => {
-    const target = scheduleIn(body)
-    return { target, carryOut: (by) => by.pauseSchedule(target) }
-  },
-  'schedule-resume': (body) => {
-    const target = scheduleIn(body)
-    return { target, carryOut: (by) => by.resumeSchedule(target) }
-  },
-  'schedule-run': (body, who) => {
-    const target = scheduleIn(body)
-    return {
-      target,
-      carryOut: async (by) => {
-        await by.requestTick(target, who)
-        return true
-      },
-    }
-  },
+/** What an action is carried out with. */
+interface Means {
+  readonly sessions: Interventions
+  readonly jobs: DeadJobs
 }
 
-/** The action of a path, if it is one. */
-export function actionOf(name: string): Action | undefined {
-  return Object.hasOwn(actions, name) ? (name as Action) : undefined
+type Act = (body: Body) => Target
+
+const onSession =
+  (end: (sessions: Interventions, session: SessionWish) => Promise<boolean>): Act =>
+  (body) => {
+    const session = sessionIn(body)
+    const shown = String(session.pid)
+    return { shown, find: () => shown, carryOut: ({ sessions }) => end(sessions, session) }
+  }
+
+const onSchedule =
+  (carryOut: Target['carryOut']): Act =>
+  (body) => {
+    const shown = scheduleIn(body)
+    return { shown, find: (call) => scheduleShownAs(shown, call), carryOut }
+  }
+
+const onJob =
+  (carryOut: Target['carryOut']): Act =>
+  ({ job }) => {
+    if (!isJobId(job)) throw new Refusal('BAD_REQUEST')
+    return { shown: job, find: () => job, carryOut }
+  }
+
+const actions: Readonly<Record<Action, Act>> = {
+  cancel: onSession((by, { pid, seen }) => by.cancel(pid, seen)),
+  terminate: onSession((by, { pid, seen }) => by.terminate(pid, seen)),
+  'schedule-pause': onSchedule(({ sessions }, name) => sessions.pauseSchedule(name)),
+  'schedule-resume': onSchedule(({ sessions }, name) => sessions.resumeSchedule(name)),
+  'schedule-run': onSchedule(async ({ sessions }, name, who) => {
+    await sessions.requestTick(name, who)
+    return true
+  }),
+  'job-retry': onJob(({ jobs }, id, who) => jobs.retry(id, who)),
+  'job-delete': onJob(({ jobs }, id, who) => jobs.delete(id, who)),
 }
 
 /** All of them, in the order of the table. */
@@ -76,19 +95,25 @@ export interface ActionCall {
   readonly database: WatchedDatabase
   readonly identity: Identity
   readonly audit: Audit
+  readonly redactor: Redactor
 }
 
 /** Carries an action out, and says so to whoever keeps the audit. */
 export async function carryOut(call: ActionCall, body: Body): Promise<{ readonly done: boolean }> {
   const { action, database, identity } = call
-  const { interventions } = database
-  if (interventions === undefined) throw new Refusal('ACTION_NOT_ALLOWED')
-  const { target, carryOut: run } = actions[action](body, identity.name)
-  if (body['confirm'] !== target) throw new Refusal('NOT_CONFIRMED')
+  const { interventions, deadJobs } = database
+  if (interventions === undefined || deadJobs === undefined) throw new Refusal('ACTION_NOT_ALLOWED')
+  const { shown, find, carryOut: run } = actions[action](body)
+  if (body['confirm'] !== shown) {
+    const refusal = new Refusal('NOT_CONFIRMED')
+    await tellRefused(call, body, refusal)
+    throw refusal
+  }
+  const target = await find(call)
   await tell(call, { target, result: 'asked' })
   let done: boolean
   try {
-    done = await run(interventions)
+    done = await run({ sessions: interventions, jobs: deadJobs }, target, identity.name)
   } catch (error) {
     const refusal = explain(error)
     await tell(call, { target, result: 'failed', code: refusal.code })
@@ -99,8 +124,17 @@ export async function carryOut(call: ActionCall, body: Body): Promise<{ readonly
 }
 
 /** Somebody who is known was not let do it. */
-export async function tellRefused(call: ActionCall, { code }: Refusal): Promise<void> {
-  await tell(call, { target: '', result: 'refused', code })
+export async function tellRefused(call: ActionCall, body: Body, { code }: Refusal): Promise<void> {
+  await tell(call, { target: wantedIn(call, body), result: 'refused', code })
+}
+
+/** What an attempt was about, in the words of whoever made it. */
+function wantedIn({ action }: ActionCall, body: Body): string {
+  try {
+    return actions[action](body).shown
+  } catch {
+    return 'unknown'
+  }
 }
 
 async function tell(
@@ -119,13 +153,25 @@ async function tell(
   await audit(entry)
 }
 
-function sessionIn({ pid, startedAt }: Body): { pid: number; seen: { startedAt?: string } } {
+interface SessionWish {
+  readonly pid: number
+  readonly seen: SessionSeen
+}
+
+/** A session alone is not enough: by the time of the click it may be at somebody else's transaction. */
+function sessionIn({ pid, startedAt, transactionStartedAt }: Body): SessionWish {
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1 || pid > 2 ** 31 - 1) {
     throw new Refusal('BAD_REQUEST')
   }
-  if (startedAt === undefined) return { pid, seen: {} }
-  if (typeof startedAt !== 'string' || startedAt.length > 40) throw new Refusal('BAD_REQUEST')
-  return { pid, seen: { startedAt } }
+  if (!isMoment(startedAt)) throw new Refusal('BAD_REQUEST')
+  if (transactionStartedAt !== null && !isMoment(transactionStartedAt)) {
+    throw new Refusal('BAD_REQUEST')
+  }
+  return { pid, seen: { startedAt, transactionStartedAt } }
+}
+
+function isMoment(value: unknown): value is string {
+  return typeof value === 'string' && /^[\d:.TZ-]{1,40}$/.test(value)
 }
 
 function scheduleIn({ schedule }: Body): string {
@@ -134,4 +180,14 @@ function scheduleIn({ schedule }: Body): string {
   }
   if (schedule.includes('\0')) throw new Refusal('BAD_REQUEST')
   return schedule
+}
+
+/** Whoever sees masks can only say which one is meant. */
+async function scheduleShownAs(shown: string, { redactor, database }: ActionCall): Promise<string> {
+  if (!redactor.keys) return shown
+  const schedules = await database.observer.schedules({ ticks: 1 })
+  const [found, ...more] = schedules.filter(({ name }) => redactor.maskOf(name) === shown)
+  // Masks of a function of the user's may be the same for several.
+  if (found === undefined || more.length > 0) throw new Refusal('NOT_FOUND')
+  return found.name
 }

@@ -1,6 +1,7 @@
 import type { Authenticate } from '../auth/authenticator.ts'
 import type { ConsoleToken } from '../auth/tokens.ts'
 import type { Action } from '../core/wire.ts'
+import type { TrustProxy } from '../http/trusted-proxies.ts'
 import type { RedactOptions } from '../watch/redactor.ts'
 import type { DatabaseSource, MetricsSource } from '../watch/watched-database.ts'
 import type { Audit } from './actions.ts'
@@ -57,6 +58,11 @@ export interface ConsoleOptions extends DatabaseSource {
    * metrics of what the console sees. @defaultValue there are none
    */
   readonly metrics?: boolean | MetricsSource
-  /** Where a request comes from, to slow down who guesses tokens. @defaultValue what an adapter knows */
+  /**
+   * Proxies in front whose `x-forwarded-for` is believed: how many there are, or their addresses
+   * (`['10.0.0.0/8']`). Anybody can send that header, so say no more than is so. @defaultValue none
+   */
+  readonly trustProxy?: TrustProxy
+  /** Instead of it: where a request comes from, to slow down who guesses tokens. @defaultValue what an adapter knows */
   readonly clientAddress?: (request: Request) => string | undefined
 }

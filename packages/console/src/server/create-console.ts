@@ -6,7 +6,9 @@ import { Sessions } from '../auth/sessions.ts'
 import { knownTokens } from '../auth/tokens.ts'
 import { ConsoleOptionError } from '../core/option-error.ts'
 import { checkedBase } from '../http/base-path.ts'
-import { Redactor } from '../watch/redactor.ts'
+import { clientBehind } from '../http/trusted-proxies.ts'
+import { type RedactOptions, Redactor } from '../watch/redactor.ts'
+import type { ReportRules } from '../watch/report-rules.ts'
 import {
   type DatabaseSource,
   watchDatabase,
@@ -31,6 +33,7 @@ export interface ConsoleInside {
   readonly loginLink: LoginLink | undefined
   readonly pollMs: number
   readonly streamTimes: StreamTimes
+  readonly reportRules: ReportRules
 }
 
 /**
@@ -79,10 +82,7 @@ export function assembleConsole(
     attempts: new FailedAttempts(now),
     now,
   })
-  const redactor = new Redactor(
-    typeof redact === 'boolean' ? { keys: redact, queries: redact } : redact,
-    key,
-  )
+  const redactor = new Redactor(checkedRedact(redact), key, inside.reportRules)
   const minutes = history.minutes ?? 15
   minutesOf(minutes, 'history.minutes')
   const limits = {
@@ -108,6 +108,7 @@ export function assembleConsole(
     actions,
     audit: options.audit ?? auditLine,
     clientAddress: options.clientAddress,
+    clientOf: clientBehind(options.trustProxy),
     info: { pollMs, history: { minutes, always: limits.backgroundMs !== undefined } },
     streamTimes: inside.streamTimes ?? streamTimes,
   })
@@ -138,4 +139,15 @@ function minutesOf(minutes: number, option: string): number {
 
 const auditLine: Audit = (entry) => {
   process.stdout.write(`${JSON.stringify({ event: 'holdfast.console.action', ...entry })}\n`)
+}
+
+/** What is not understood must not show what somebody wanted masked. @throws ConsoleOptionError */
+function checkedRedact(redact: NonNullable<ConsoleOptions['redact']>): RedactOptions {
+  if (typeof redact === 'boolean') return { keys: redact, queries: redact }
+  const { keys = false, queries = false, ...unknown } = Object(redact) as RedactOptions
+  const isMask = typeof keys === 'boolean' || typeof keys === 'function'
+  if (typeof redact === 'object' && isMask && typeof queries === 'boolean') {
+    if (Object.keys(unknown).length === 0) return redact
+  }
+  throw new ConsoleOptionError('redact is true, false, or { keys, queries }')
 }

@@ -11,7 +11,7 @@ export interface EventStreamOptions {
   readonly onEnd: () => void
 }
 
-/** For tests of what happens after minutes. @internal */
+/** What happens after seconds and minutes; tests have less. */
 export interface StreamTimes {
   readonly heartbeatMs: number
   readonly lifetimeMs: number

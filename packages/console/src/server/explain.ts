@@ -7,6 +7,7 @@ const failures = channel('holdfast:console.failed')
 const known: Readonly<Record<string, RefusalCode>> = {
   OBSERVE_TIMEOUT: 'DATABASE_SLOW',
   OBSERVE_NO_SUCH_SESSION: 'NO_SUCH_SESSION',
+  OBSERVE_TRANSACTION_OVER: 'TRANSACTION_OVER',
   OBSERVE_NO_SUCH_SCHEDULE: 'NOT_FOUND',
   SCHEMA_MISSING: 'SCHEMA_MISSING',
   OPTION_INVALID: 'BAD_REQUEST',
@@ -20,6 +21,9 @@ export function explain(error: unknown): Refusal {
   if (code !== undefined) return new Refusal(code)
   const sqlState =
     sqlStateOf(error) ?? sqlStateOf((error as { readonly cause?: unknown } | undefined)?.cause)
+  // Of a table of ours that is not there.
+  if (sqlState === '42P01' || sqlState === '3F000')
+    return new Refusal('SCHEMA_MISSING', { sqlState })
   if (sqlState === '57014') return new Refusal('DATABASE_SLOW', { sqlState })
   if (sqlState !== undefined) return new Refusal('DATABASE_FAILED', { sqlState })
   return new Refusal(isHoldfastError(error) || isSocketError(error) ? 'DATABASE_FAILED' : 'FAILED')

@@ -3,6 +3,7 @@ import type { Authenticator, Caller } from '../auth/authenticator.ts'
 import type { Sessions } from '../auth/sessions.ts'
 import { mayAs } from '../core/identity.ts'
 import { Refusal } from '../core/refusals.ts'
+import { fixedText, type ShownText } from '../core/shown-text.ts'
 import type { Action, Info, Role } from '../core/wire.ts'
 import { answer, jsonAnswer, refusalAnswer } from '../http/answer.ts'
 import { routeOf } from '../http/base-path.ts'
@@ -10,10 +11,12 @@ import { cookieSpot, type CookieSpot, readCookies, writeCookie } from '../http/c
 import { bodyOf, checkedUrl, textOf } from '../http/limits.ts'
 import { contextOf } from '../http/request-context.ts'
 import { assertNotFromElsewhere, assertSameOrigin } from '../http/same-origin.ts'
+import type { ClientOf } from '../http/trusted-proxies.ts'
 import type { Redactor } from '../watch/redactor.ts'
 import type { WatchedDatabase } from '../watch/watched-database.ts'
-import { actionOf, type Audit, carryOut, tellRefused } from './actions.ts'
-import { dataRoutes, sessionRoute } from './data-routes.ts'
+import { type Audit, carryOut, tellRefused } from './actions.ts'
+import { routeAt } from './api-routes.ts'
+import type { DataRoute } from './data-routes.ts'
 import { eventStream, type StreamTimes } from './event-stream.ts'
 import { explain } from './explain.ts'
 import { pageAnswer } from './pages.ts'
@@ -29,6 +32,7 @@ export interface HandlerParts {
   readonly actions: readonly Action[]
   readonly audit: Audit
   readonly clientAddress: ((request: Request) => string | undefined) | undefined
+  readonly clientOf: ClientOf
   readonly info: Pick<Info, 'pollMs' | 'history'>
   readonly streamTimes: StreamTimes
 }
@@ -64,7 +68,7 @@ export class Handler {
   }
 
   async #route(request: Request): Promise<Response> {
-    const { authenticator, hosts, base, clientAddress } = this.#parts
+    const { authenticator, hosts, base, clientAddress, clientOf } = this.#parts
     const url = checkedUrl(request.url)
     const host = request.headers.get('host') ?? url.host
     assertHost(host, hosts)
@@ -78,7 +82,10 @@ export class Handler {
       query: url.searchParams,
       host,
       spot: cookieSpot(url, host, shownBase ?? ''),
-      address: clientAddress === undefined ? context.address : clientAddress(request),
+      address:
+        clientAddress === undefined
+          ? clientOf(context.address, request.headers.get('x-forwarded-for'))
+          : clientAddress(request),
     }
     if (!isApi) {
       const page = pageAnswer(path, shownBase)
@@ -86,7 +93,9 @@ export class Handler {
       assertMethod(request, 'GET')
       return page
     }
-    if (path === 'api/login') return await this.#login(visit)
+    // The only one that needs no caller.
+    const { kind } = routeAt(path)?.target ?? {}
+    if (kind === 'login') return await this.#login(visit)
     const caller = await authenticator.callerOf(
       request,
       readCookies(request.headers.get('cookie'), visit.spot.name),
@@ -96,44 +105,60 @@ export class Handler {
   }
 
   async #known(path: string, visit: Visit, caller: Caller): Promise<Response> {
-    const { request } = visit
-    if (path === 'metrics') {
-      assertMethod(request, 'GET')
-      assertRole(caller, 'metrics')
-      return await metricsAnswer(this.#database(visit.query))
-    }
-    assertRole(caller, 'view')
-    const rest = path.slice('api/'.length)
-    if (rest === 'logout') return this.#logout(visit, caller)
-    if (rest.startsWith('actions/')) return await this.#act(rest, visit, caller)
-    assertMethod(request, 'GET')
-    assertNotFromElsewhere(request.headers)
-    if (rest === 'info') return jsonAnswer(JSON.stringify(this.#info(caller)))
-    const database = this.#database(visit.query)
-    const { feed, history, reads } = database
-    if (rest === 'locks') {
-      return jsonAnswer(await reads.read('locks', async () => (await feed.current()).json, 0))
-    }
-    if (rest === 'events') return this.#events(visit, caller, database)
-    if (rest === 'history') {
-      const points = history.points(textOf(visit.query, 'lock'))
-      return jsonAnswer(JSON.stringify({ points }))
-    }
-    if (rest === 'history/tree') {
-      const tree = history.treeAt(textOf(visit.query, 'at') ?? '')
-      if (tree === undefined) throw new Refusal('NOT_FOUND')
-      return jsonAnswer(tree)
-    }
-    const route = dataRoutes.get(rest) ?? sessionRoute(rest)
+    const { request, query } = visit
+    const route = routeAt(path)
+    const role = route?.role ?? 'view'
+    // Who may look and not act is told so by the action, which writes it down.
+    assertRole(caller, role === 'metrics' ? 'metrics' : 'view')
     if (route === undefined) throw new Refusal('NOT_FOUND')
-    const { report, about, ask, keepMs } = route(database, visit.query)
+    assertMethod(request, route.method)
+    const { target } = route
+    if (route.method === 'GET' && target.kind !== 'metrics') assertNotFromElsewhere(request.headers)
+    switch (target.kind) {
+      case 'metrics':
+        return await this.#metrics(this.#database(query))
+      case 'login':
+        return await this.#login(visit)
+      case 'logout':
+        return this.#logout(visit, caller)
+      case 'info':
+        return jsonAnswer(this.#parts.redactor.json('info', this.#info(caller)))
+      case 'locks': {
+        const { feed, reads } = this.#database(query)
+        return jsonAnswer(await reads.read('locks', async () => (await feed.current()).json, 0))
+      }
+      case 'events':
+        return this.#events(visit, caller, this.#database(query))
+      case 'history': {
+        const points = this.#database(query).history.points(textOf(query, 'lock'))
+        return jsonAnswer(this.#parts.redactor.json('history', { points }))
+      }
+      case 'history-tree': {
+        const tree = this.#database(query).history.treeAt(textOf(query, 'at') ?? '')
+        if (tree === undefined) throw new Refusal('NOT_FOUND')
+        return jsonAnswer(tree)
+      }
+      case 'data':
+        return await this.#data(target.data, query)
+      case 'action':
+        return await this.#act(target.action, visit, caller)
+    }
+  }
+
+  async #metrics({ metrics, reads }: WatchedDatabase): Promise<Response> {
+    if (metrics === undefined) throw new Refusal('NOT_FOUND')
     const { redactor } = this.#parts
-    const json = await reads.read(
-      JSON.stringify([report, ...about]),
-      async () => JSON.stringify(redactor.masked(report, await ask())),
-      keepMs,
-    )
-    return jsonAnswer(json)
+    const ask = async (): Promise<ShownText> => redactor.metrics(await metrics.prometheus())
+    const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
+    return answer(await reads.read('metrics', ask), { headers })
+  }
+
+  async #data(route: DataRoute, query: URLSearchParams): Promise<Response> {
+    const database = this.#database(query)
+    const { report, about, json, keepMs } = route(database, query)
+    const { redactor } = this.#parts
+    const question = JSON.stringify([report, ...about])
+    return jsonAnswer(await database.reads.read(question, () => json(redactor), keepMs))
   }
 
   async #login({ request, host, spot, address }: Visit): Promise<Response> {
@@ -146,7 +171,11 @@ export class Handler {
     }
     const caller = authenticator.login(token, address)
     const { name, role } = caller.identity
-    const body = JSON.stringify({ identity: { name, role }, csrf: authenticator.csrfOf(caller) })
+    const csrf = authenticator.csrfOf(caller)
+    const body = this.#parts.redactor.json('login', {
+      identity: { name, role },
+      ...(csrf === undefined ? {} : { csrf }),
+    })
     const cookie = writeCookie(spot, sessions.write(caller.session))
     return jsonAnswer(body, { headers: { 'set-cookie': cookie } })
   }
@@ -155,17 +184,18 @@ export class Handler {
     assertMethod(request, 'POST')
     this.#assertMeant(request, host, caller)
     if (caller.session !== undefined) this.#parts.sessions.end(caller.session)
-    return jsonAnswer('{}', { headers: { 'set-cookie': writeCookie(spot, '') } })
+    return jsonAnswer(fixedText('{}'), { headers: { 'set-cookie': writeCookie(spot, '') } })
   }
 
-  async #act(rest: string, visit: Visit, caller: Caller): Promise<Response> {
-    const { audit, actions } = this.#parts
-    const action = actionOf(rest.slice('actions/'.length))
-    if (action === undefined) throw new Refusal('NOT_FOUND')
-    assertMethod(visit.request, 'POST')
+  async #act(action: Action, visit: Visit, caller: Caller): Promise<Response> {
+    const { audit, actions, redactor } = this.#parts
     const database = this.#database(visit.query)
-    const call = { action, database, identity: caller.identity, audit }
-    let body: Readonly<Record<string, unknown>>
+    const call = { action, database, identity: caller.identity, audit, redactor }
+    // First of all, so that the audit can say what a refused attempt was about; told of last.
+    const { body, unreadable } = await bodyOf(visit.request).then(
+      (read) => ({ body: read, unreadable: undefined }),
+      (error: unknown) => ({ body: {}, unreadable: explain(error) }),
+    )
     try {
       assertRole(caller, 'operate')
       this.#assertMeant(visit.request, visit.host, caller)
@@ -173,13 +203,13 @@ export class Handler {
       if (!actions.includes(action) || (own !== undefined && !own.includes(action))) {
         throw new Refusal('ACTION_NOT_ALLOWED')
       }
-      body = await bodyOf(visit.request)
+      if (unreadable !== undefined) throw unreadable
     } catch (error) {
       const refusal = explain(error)
-      await tellRefused(call, refusal)
+      await tellRefused(call, body, refusal)
       throw refusal
     }
-    return jsonAnswer(JSON.stringify(await carryOut(call, body)))
+    return jsonAnswer(redactor.json('done', await carryOut(call, body)))
   }
 
   #events({ request }: Visit, caller: Caller, { feed }: WatchedDatabase): Response {
@@ -286,16 +316,10 @@ function assertRole({ identity }: Caller, role: Role): void {
   if (!mayAs(identity, role)) throw new Refusal('ROLE_TOO_LOW')
 }
 
-async function metricsAnswer({ metrics, reads }: WatchedDatabase): Promise<Response> {
-  if (metrics === undefined) throw new Refusal('NOT_FOUND')
-  const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
-  return answer(await reads.read('metrics', async () => await metrics.prometheus()), { headers })
-}
-
 function closed(isApi: boolean): Response {
   const refusal = new Refusal('CLOSED')
   if (isApi) return refusalAnswer(refusal)
   const { message, next } = refusal.body
   const headers = { 'content-type': 'text/plain; charset=utf-8' }
-  return answer(`${message}\n${next}\n`, { status: refusal.status, headers })
+  return answer(fixedText(`${message}\n${next}\n`), { status: refusal.status, headers })
 }

@@ -1,4 +1,5 @@
 import { type UiFile, uiFiles } from '../generated/ui-files.ts'
+import { fixedText } from '../core/shown-text.ts'
 import { answer } from '../http/answer.ts'
 import { checkedBase } from '../http/base-path.ts'
 
@@ -9,6 +10,7 @@ const pages: ReadonlySet<string> = new Set([
   'locks',
   'ledger',
   'claims',
+  'jobs',
   'schedules',
   'doctor',
   'login',
@@ -26,7 +28,8 @@ export function pageAnswer(path: string, base: string | undefined): Response | u
     'content-type': file.contentType,
     ...(file.immutable ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
   }
-  return answer(file.immutable ? file.body : withBase(file.body, base), { headers })
+  const body = file.immutable ? file.body : withBase(file.body, base)
+  return answer(fixedText(body), { headers })
 }
 
 /** Relative addresses hold for pages that end in a slash; with the base they hold for all. */

@@ -8,6 +8,7 @@ import { disconnect, listenTo } from './live/stream.ts'
 import { needsLogin } from './live/api.ts'
 import { ClaimsPage } from './pages/claims-page.tsx'
 import { DoctorPage } from './pages/doctor-page.tsx'
+import { JobsPage } from './pages/jobs-page.tsx'
 import { LedgerPage } from './pages/ledger/ledger-page.tsx'
 import { LocksPage } from './pages/locks/locks-page.tsx'
 import { AwayPage, ClosedPage, LoginPage } from './pages/login-page.tsx'
@@ -25,6 +26,7 @@ const pages: Readonly<Record<PageName, () => JSX.Element>> = {
   locks: LocksPage,
   ledger: LedgerPage,
   claims: ClaimsPage,
+  jobs: JobsPage,
   schedules: SchedulesPage,
   doctor: DoctorPage,
 }

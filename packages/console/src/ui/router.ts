@@ -6,7 +6,7 @@
 import { base } from './base.ts'
 import { useSyncExternalStore } from './external-store.ts'
 
-export const pages = ['now', 'locks', 'ledger', 'claims', 'schedules', 'doctor'] as const
+export const pages = ['now', 'locks', 'ledger', 'claims', 'jobs', 'schedules', 'doctor'] as const
 export type PageName = (typeof pages)[number]
 
 export interface Place {

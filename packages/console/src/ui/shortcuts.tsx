@@ -16,6 +16,7 @@ const jumps: Readonly<Record<string, readonly [PageName, string]>> = {
   l: ['locks', 'Locks'],
   b: ['ledger', 'Ledger (its books)'],
   c: ['claims', 'Claims and leases'],
+  j: ['jobs', 'Dead jobs'],
   s: ['schedules', 'Schedules'],
   d: ['doctor', 'Doctor'],
 }
@@ -57,7 +58,7 @@ export function Shortcuts(props: {
       if (jump) go(address(jump[0]))
       else if (event.key === '?') props.onOpen(true)
       else if (event.key === 'Escape') {
-        go(changed(place, { pid: undefined, lock: undefined }))
+        go(changed(place, { pid: undefined, lock: undefined, job: undefined }))
       }
     }
     document.addEventListener('keydown', press)

@@ -1,5 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { LockTree } from 'holdfast/observe'
+import type { ShownText } from '../core/shown-text.ts'
 import type { HistoryPoint } from '../core/wire.ts'
 
 interface Entry {
@@ -36,7 +37,7 @@ export class History {
   }
 
   /** Keeps a tree, as it was after redaction. */
-  add(json: string, tree: LockTree): void {
+  add(json: ShownText, tree: LockTree): void {
     const locks = usesOf(tree)
     const packed = deflateRawSync(json, { level: 1 })
     let bytes = packed.length + 400
@@ -72,9 +73,11 @@ export class History {
   }
 
   /** The tree of a point, as JSON. */
-  treeAt(at: string): string | undefined {
+  treeAt(at: string): ShownText | undefined {
     const entry = this.#entries.find(({ point }) => point.at === at)
-    return entry === undefined ? undefined : inflateRawSync(entry.packed).toString('utf8')
+    if (entry === undefined) return undefined
+    // What comes out is what went in.
+    return inflateRawSync(entry.packed).toString('utf8') as ShownText
   }
 }
 

@@ -1,91 +1,106 @@
 import { signature } from '../auth/secret.ts'
+import type { ShownText } from '../core/shown-text.ts'
 import { maskLiterals } from './mask-literals.ts'
-import { type ReportName, reports, type Rule } from './report-rules.ts'
+import { shownMetrics } from './mask-metrics.ts'
+import { type ReportName, type ReportRules, type Reports, reportRules } from './report-rules.ts'
+import type { AnyRule, Masks } from './rule.ts'
 
 /** What is masked before it leaves the server. */
 export interface RedactOptions {
   /**
-   * Parts of keys, account keys, scopes, ids and notes; what they belong to (namespace, book, table) stays.
-   * The same text gets the same mask, so that it can still be followed. A function makes masks of its own.
+   * Whatever users write: keys, account keys, scopes, ids, notes, errors, and names of applications, leases
+   * and schedules. What is declared in code or in the catalogue (namespaces, books, queues, tables, roles)
+   * stays. The same text gets the same mask, so that it can still be followed. A function makes masks of
+   * its own.
    */
   readonly keys?: boolean | ((text: string) => string)
   /** Values in the text of queries. */
   readonly queries?: boolean
 }
 
-/** Takes out of a report what the options say. */
+/** The only way out: makes text that may be shown of what was read. */
 export class Redactor {
   readonly keys: boolean
   readonly queries: boolean
-  readonly #mask: (text: string) => string
+  readonly #rules: ReportRules
+  readonly #masks: Masks
 
-  constructor({ keys = false, queries = false }: RedactOptions, secret: Buffer) {
+  constructor(
+    { keys = false, queries = false }: RedactOptions,
+    secret: Buffer,
+    rules: ReportRules = reportRules,
+  ) {
     this.keys = keys !== false
     this.queries = queries
-    this.#mask =
+    this.#rules = rules
+    const mask =
       typeof keys === 'function'
         ? keys
-        : (text) => `•${signature(secret, 'mask', text).replaceAll(/[-_]/g, '').slice(0, 6)}`
+        : (text: string) =>
+            `•${signature(secret, 'mask', text).replaceAll(/[-_]/g, '').slice(0, 6)}`
+    const text = (shown: string): string => (this.keys && shown !== '' ? mask(shown) : shown)
+    this.#masks = {
+      on: this.keys,
+      text,
+      name: (shown, namespaces) => (this.keys ? maskedName(shown, namespaces, text) : shown),
+      query: (shown) => (queries ? maskLiterals(shown) : shown),
+    }
   }
 
   /** The report as it may be shown. */
-  masked<T extends object>(report: ReportName, value: T): T {
+  masked<Name extends ReportName>(report: Name, value: Reports[Name]): Reports[Name] {
     if (!this.keys && !this.queries) return value
-    const seen = new Map<string, string>()
-    const masked = this.#walk(value, reports[report], seen)
-    // Sentences are last: by now it is known what must not be in them.
-    return this.#sentences(masked, reports[report], seen) as T
+    return this.#shown(value, this.#rules[report] as AnyRule, undefined) as Reports[Name]
   }
 
-  #walk(value: unknown, rule: Rule, seen: Map<string, string>): unknown {
-    if (typeof value === 'string') return this.#text(value, rule, seen)
-    if (Array.isArray(value)) return value.map((item) => this.#walk(item, rule, seen))
-    if (typeof value !== 'object' || value === null) return value
-    const rules = typeof rule === 'string' ? {} : rule
-    const namespaced = 'kind' in value && !['named', 'advisory'].includes(String(value.kind))
+  /** The same as JSON, ready to be sent. */
+  json<Name extends ReportName>(report: Name, value: Reports[Name]): ShownText {
+    return JSON.stringify(this.masked(report, value)) as ShownText
+  }
+
+  /** Metrics in the text format of Prometheus. */
+  metrics(text: string): ShownText {
+    return shownMetrics(text, this.#masks) as ShownText
+  }
+
+  /** What somebody was shown instead of a text. */
+  maskOf(text: string): string {
+    return this.#masks.text(text)
+  }
+
+  /** Undefined is left out of JSON: that is what becomes of everything that no rule is about. */
+  #shown(value: unknown, rule: AnyRule | undefined, of: unknown): unknown {
+    if (rule === undefined) return this.keys ? undefined : value
+    if (value === null) return null
+    if (Array.isArray(value)) return value.map((item: unknown) => this.#shown(item, rule, of))
+    if (typeof rule === 'function') return rule(value as never, this.#masks, of as never)
+    if (typeof rule === 'object') {
+      return typeof value === 'object' ? this.#fields(value, rule) : undefined
+    }
+    if (typeof value === 'string') {
+      if (rule === 'query') return this.#masks.query(value)
+      return rule === 'plain' ? value : this.#masks.text(value)
+    }
+    return rule === 'plain' && typeof value !== 'object' ? value : undefined
+  }
+
+  #fields(value: object, rules: Readonly<Record<string, AnyRule>>): object {
     return Object.fromEntries(
       Object.entries(value).map(([field, inner]: [string, unknown]) => {
-        const own = Object.hasOwn(rules, field) ? (rules[field] ?? 'secret') : 'secret'
-        // The name of a row or table lock is that of a table.
-        return [field, this.#walk(inner, own === 'name' && namespaced ? 'plain' : own, seen)]
+        const rule = Object.hasOwn(rules, field) ? rules[field] : undefined
+        return [field, this.#shown(inner, rule, value)]
       }),
     )
   }
+}
 
-  #text(text: string, rule: Rule, seen: Map<string, string>): string {
-    if (rule === 'query') return this.queries ? maskLiterals(text) : text
-    if (rule === 'plain' || rule === 'sentence' || !this.keys || text === '') return text
-    const masked = rule === 'name' ? this.#name(text) : this.#mask(text)
-    seen.set(text, masked)
-    return masked
-  }
-
-  /** `cart:7 +2` becomes `cart:•k3Zf9a +2`, `advisory 42 (not ours)` loses its number. */
-  #name(text: string): string {
-    const [, more = ''] = / (\+\d+)$/.exec(text) ?? []
-    const name = more === '' ? text : text.slice(0, -more.length - 1)
-    const colon = name.indexOf(':')
-    const kept = colon === -1 ? '' : name.slice(0, colon + 1)
-    const masked = `${kept}${this.#mask(name.slice(kept.length))}`
-    return more === '' ? masked : `${masked} ${more}`
-  }
-
-  #sentences(value: unknown, rule: Rule, seen: ReadonlyMap<string, string>): unknown {
-    if (typeof value === 'string') {
-      if (rule !== 'sentence') return value
-      let text = value
-      const longestFirst = [...seen].toSorted(([a], [b]) => b.length - a.length)
-      for (const [original, masked] of longestFirst) text = text.replaceAll(original, () => masked)
-      return text
-    }
-    if (Array.isArray(value)) return value.map((item) => this.#sentences(item, rule, seen))
-    if (typeof value !== 'object' || value === null) return value
-    const rules = typeof rule === 'string' ? {} : rule
-    return Object.fromEntries(
-      Object.entries(value).map(([field, inner]: [string, unknown]) => [
-        field,
-        this.#sentences(inner, rules[field] ?? 'secret', seen),
-      ]),
-    )
-  }
+/** The namespace stays. What looks like a count at the end may be the end of a key, a telephone number for one. */
+function maskedName(
+  text: string,
+  namespaces: readonly (string | undefined)[],
+  mask: (text: string) => string,
+): string {
+  const namespace = namespaces.find((one) => one !== undefined && text.startsWith(`${one}:`))
+  const kept = namespace === undefined ? '' : `${namespace}:`
+  return `${kept}${mask(text.slice(kept.length))}`
 }

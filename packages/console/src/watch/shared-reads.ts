@@ -1,7 +1,8 @@
 import { Refusal } from '../core/refusals.ts'
+import type { ShownText } from '../core/shown-text.ts'
 
 interface Kept {
-  readonly answer: Promise<string>
+  readonly answer: Promise<ShownText>
   readonly keepMs: number
   /** Undefined while the question is under way. */
   doneMs: number | undefined
@@ -21,7 +22,7 @@ export class SharedReads {
   #running = 0
 
   /** @throws Refusal BUSY, DATABASE_SLOW, and whatever `ask` throws */
-  async read(question: string, ask: () => Promise<string>, keepMs = 1_000): Promise<string> {
+  async read(question: string, ask: () => Promise<ShownText>, keepMs = 1_000): Promise<ShownText> {
     const known = this.#kept.get(question)
     if (known !== undefined && (known.doneMs === undefined || now() - known.doneMs < keepMs)) {
       return await inTime(known.answer)
@@ -38,7 +39,7 @@ export class SharedReads {
     return await inTime(kept.answer)
   }
 
-  async #inTurn(ask: () => Promise<string>): Promise<string> {
+  async #inTurn(ask: () => Promise<ShownText>): Promise<ShownText> {
     if (this.#running < most.running) this.#running += 1
     else {
       // Whoever goes hands its place over, so that nobody can slip in between.
@@ -66,7 +67,7 @@ export class SharedReads {
 }
 
 /** The question goes on, and keeps its place in the queue; who asked is told. */
-async function inTime(answer: Promise<string>): Promise<string> {
+async function inTime(answer: Promise<ShownText>): Promise<ShownText> {
   const tooLate = Promise.withResolvers<never>()
   const timer = setTimeout(() => tooLate.reject(new Refusal('DATABASE_SLOW')), patienceMs)
   try {

@@ -1,4 +1,5 @@
-import type { HotKey, LockTree, Observer } from 'holdfast/observe'
+import type { LockTree, Observer } from 'holdfast/observe'
+import type { ShownText } from '../core/shown-text.ts'
 import type { TreeEvent } from '../core/wire.ts'
 import type { History } from './history.ts'
 import type { Redactor } from './redactor.ts'
@@ -6,11 +7,11 @@ import type { Redactor } from './redactor.ts'
 /** A tree, ready to be sent. */
 export class Frame {
   readonly id: string
-  readonly json: string
+  readonly json: ShownText
   readonly atMs: number = performance.now()
   #bytes: Uint8Array | undefined
 
-  constructor(id: string, json: string) {
+  constructor(id: string, json: ShownText) {
     this.id = id
     this.json = json
   }
@@ -136,13 +137,14 @@ export class TreeFeed {
   async #look(): Promise<Frame> {
     const startedMs = performance.now()
     try {
-      const tree = this.#redactor.masked('tree', await this.#observer.locks())
-      const event: TreeEvent = { ...tree, hotKeys: hotKeysOf(tree) }
-      const json = JSON.stringify(event)
+      const seen = await this.#observer.locks()
+      const event: TreeEvent = { ...seen, hotKeys: hotKeysOf(seen) }
+      const json = this.#redactor.json('tree', event)
       this.#count += 1
       const frame = new Frame(`${this.#run}-${this.#count}`, json)
       this.#latest = frame
-      this.#history.add(json, tree)
+      // By the names that are shown: whoever asks for one asks for what he saw.
+      this.#history.add(json, this.#redactor.masked('tree', event))
       for (const listener of this.#listeners) listener.tree(frame)
       return frame
     } catch (error) {
@@ -156,13 +158,16 @@ export class TreeFeed {
 
 const mostHotKeys = 20
 
-function hotKeysOf({ sessions }: LockTree): HotKey[] {
-  const keys = new Map<string, HotKey>()
+type HotKeys = TreeEvent['hotKeys']
+
+function hotKeysOf({ sessions }: LockTree): HotKeys {
+  const keys = new Map<string, HotKeys[number]>()
   for (const { waitsFor, waitingMs = 0 } of sessions) {
     if (waitsFor === undefined) continue
-    const { name, namespace } = waitsFor
+    const { kind, name, namespace } = waitsFor
     const { waiting = 0, longestWaitMs = 0 } = keys.get(name) ?? {}
     keys.set(name, {
+      kind,
       name,
       ...(namespace === undefined ? {} : { namespace }),
       waiting: waiting + 1,

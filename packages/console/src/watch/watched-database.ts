@@ -9,6 +9,7 @@ import {
   type Observer,
 } from 'holdfast/observe'
 import { ConsoleOptionError } from '../core/option-error.ts'
+import { type DeadJobs, watchDeadJobs } from './dead-jobs.ts'
 import { History, type HistoryLimits } from './history.ts'
 import type { Redactor } from './redactor.ts'
 import { SharedReads } from './shared-reads.ts'
@@ -38,6 +39,7 @@ export interface WatchedDatabase {
   readonly name: string
   readonly observer: Observer
   readonly interventions: Interventions | undefined
+  readonly deadJobs: DeadJobs | undefined
   readonly examine: (() => Promise<readonly HealthFinding[]>) | undefined
   readonly metrics: MetricsSource | undefined
   readonly reads: SharedReads
@@ -74,6 +76,7 @@ export function watchDatabase(
         ...(schema === undefined ? {} : { schema }),
         ...(ownApplication === undefined ? {} : { exceptApplication: ownApplication }),
       }),
+    deadJobs: driver && watchDeadJobs(driver, schema),
     examine: driver && (() => examine(driver, places)),
     metrics: typeof metrics === 'boolean' ? ownMetrics : metrics,
     reads: new SharedReads(),

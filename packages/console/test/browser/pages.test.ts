@@ -12,7 +12,14 @@ import {
 } from '../support/console-browser.ts'
 import { logIn, settled, wider } from '../support/console-visitor.ts'
 import { openShop, type Shop } from '../support/shop-under-load.ts'
-import { tokens } from '../support/started-console.ts'
+import { bearer, tokens } from '../support/started-console.ts'
+
+/** Ids of the dead jobs, as the page is told them. */
+async function deadJobs({ origin }: Shop): Promise<string[]> {
+  const response = await fetch(`${origin}/api/jobs`, bearer(tokens.view))
+  const { jobs } = (await response.json()) as { jobs: { id: string }[] }
+  return jobs.map(({ id }) => id)
+}
 
 describe.skipIf(chromiumProgram === undefined)('every page', () => {
   let browser: ConsoleBrowser
@@ -53,6 +60,7 @@ describe.skipIf(chromiumProgram === undefined)('every page', () => {
       await logIn(visit, shop.origin, tokens.operate)
 
       const root = incident.pids.billing
+      const [job] = await deadJobs(shop)
       const pages = {
         now: 'now',
         'now-other': size === 'phone' ? 'now?view=graph' : 'now?view=list',
@@ -60,8 +68,11 @@ describe.skipIf(chromiumProgram === undefined)('every page', () => {
         lock: 'now?lock=cart:7',
         locks: 'locks',
         ledger: 'ledger',
+        keys: 'ledger?book=credits',
         account: 'ledger?book=credits&key=anna',
         claims: 'claims',
+        jobs: 'jobs',
+        job: `jobs?job=${job}`,
         schedules: 'schedules',
         doctor: 'doctor',
       }
@@ -72,13 +83,21 @@ describe.skipIf(chromiumProgram === undefined)('every page', () => {
       }
       await page.context().close()
     },
-    60_000,
+    90_000,
   )
 
   test('fits a window of 360', async () => {
     const visit = await browser.open({ viewport: { width: 360, height: 740 } })
     await logIn(visit, shop.origin, tokens.view)
-    for (const path of ['now', 'locks', 'ledger?book=credits&key=anna', 'claims', 'doctor']) {
+    for (const path of [
+      'now',
+      'locks',
+      'ledger?book=credits',
+      'ledger?book=credits&key=anna',
+      'claims',
+      'jobs',
+      'doctor',
+    ]) {
       await visit.page.goto(`${shop.origin}/${path}`)
       await settled(visit)
       expect({ [path]: await wider(visit) }).toEqual({ [path]: 0 })

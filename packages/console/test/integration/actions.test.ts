@@ -2,19 +2,21 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { waitUntil } from '@holdfast/testkit'
 import { createHoldfast } from 'holdfast'
+import { createObserver } from 'holdfast/observe'
 import { migrate } from 'holdfast/schema'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import type { AuditEntry } from '../../src/server/actions.ts'
 import type { ConsoleOptions } from '../../src/server/console-options.ts'
 import {
+  act,
+  type AuditedConsole,
   auth,
   bearer,
   codeOf,
   type Database,
   openDatabase,
+  startAudited,
   startConsole,
-  type StartedConsole,
   tokens,
 } from '../support/started-console.ts'
 
@@ -27,29 +29,13 @@ afterAll(() => database.end())
 
 const every = ['cancel', 'terminate', 'schedule-pause', 'schedule-resume', 'schedule-run'] as const
 
-async function started(
-  options: Partial<ConsoleOptions> = {},
-): Promise<{ one: StartedConsole; audit: AuditEntry[] }> {
-  const audit: AuditEntry[] = []
-  const one = await startConsole({
+async function started(options: Partial<ConsoleOptions> = {}): Promise<AuditedConsole> {
+  return await startAudited({
     driver: database.driver,
     ownApplication: 'console-test',
-    auth,
     actions: every,
-    audit: (entry) => void audit.push(entry),
     ...options,
   })
-  return { one, audit }
-}
-
-function act(
-  { get }: StartedConsole,
-  action: string,
-  body: object,
-  token: string = tokens.operate,
-): Promise<Response> {
-  const headers = { ...bearer(token).headers, 'content-type': 'application/json' }
-  return get(`/api/actions/${action}`, { method: 'POST', headers, body: JSON.stringify(body) })
 }
 
 async function connection(name = 'shop'): Promise<{ client: pg.Client; pid: number }> {
@@ -61,7 +47,21 @@ async function connection(name = 'shop'): Promise<{ client: pg.Client; pid: numb
   return { client, pid: rows[0].pid }
 }
 
-const on = (pid: number): object => ({ pid, confirm: String(pid) })
+/** A transaction that nobody is in: for what is refused before anybody looks. */
+const never = '2001-01-01T00:00:00.000000Z'
+const on = (pid: number): object => ({
+  pid,
+  startedAt: never,
+  transactionStartedAt: null,
+  confirm: String(pid),
+})
+
+/** What a page sends: the transaction that it shows. */
+async function shown(pid: number): Promise<object> {
+  const session = await createObserver(database.driver).session(pid)
+  const { startedAt = never, transactionStartedAt = null } = session ?? {}
+  return { pid, startedAt, transactionStartedAt, confirm: String(pid) }
+}
 
 describe('who may', () => {
   test('a read-only token may not, and that is written down', async () => {
@@ -75,6 +75,20 @@ describe('who may', () => {
     expect(audit.map(({ who, result, code }) => [who, result, code])).toEqual(
       every.map(() => ['view token', 'refused', 'ROLE_TOO_LOW']),
     )
+  })
+
+  test('R5: the audit of a refused attempt says what it was about', async () => {
+    const { one, audit } = await started({ actions: [] })
+    await act(one, 'terminate', on(4711), tokens.view)
+    await act(one, 'cancel', on(4712))
+    await act(one, 'schedule-pause', { schedule: 'nightly', confirm: 'nightly' })
+    await act(one, 'cancel', { nothing: true })
+    expect(audit.map(({ target, code }) => [target, code])).toEqual([
+      ['4711', 'ROLE_TOO_LOW'],
+      ['4712', 'ACTION_NOT_ALLOWED'],
+      ['nightly', 'ACTION_NOT_ALLOWED'],
+      ['unknown', 'ACTION_NOT_ALLOWED'],
+    ])
   })
 
   test('nor a token for metrics, nor nobody', async () => {
@@ -110,7 +124,6 @@ describe('who may', () => {
   })
 
   test('an observer alone can do nothing', async () => {
-    const { createObserver } = await import('holdfast/observe')
     const one = await startConsole({
       observer: createObserver(database.driver),
       auth,
@@ -135,10 +148,10 @@ describe('sessions', () => {
       )
       return rows[0]
     })
-    await act(one, 'cancel', on(pid))
+    await act(one, 'cancel', await shown(pid))
     expect(await outcome).toMatchObject({ code: '57014' })
     audit.length = 0
-    const response = await act(one, 'terminate', on(pid))
+    const response = await act(one, 'terminate', await shown(pid))
     expect(await response.json()).toEqual({ done: true })
     await expect(client.query('SELECT 1')).rejects.toThrow(/terminat|closed|queryable/)
     const entry = {
@@ -159,16 +172,21 @@ describe('sessions', () => {
     const { one, audit } = await started()
     const { client, pid } = await connection()
     for (const confirm of [undefined, '', 'yes', true, pid, String(pid + 1), ` ${pid}`]) {
-      expect(await codeOf(await act(one, 'terminate', { pid, confirm }))).toBe('NOT_CONFIRMED')
+      const body = { ...(await shown(pid)), confirm }
+      expect(await codeOf(await act(one, 'terminate', body))).toBe('NOT_CONFIRMED')
     }
     await expect(client.query('SELECT 1')).resolves.toBeDefined()
-    expect(audit).toEqual([])
+    expect(audit.length).toBeGreaterThan(0)
+    for (const told of audit) {
+      expect(told).toMatchObject({ result: 'refused', code: 'NOT_CONFIRMED' })
+    }
   })
 
   test('pids that are none', async () => {
     const { one } = await started()
     for (const pid of [0, -1, 1.5, 2 ** 31, '1', null, [1], { a: 1 }]) {
-      const response = await act(one, 'terminate', { pid, confirm: JSON.stringify(pid) })
+      const body = { ...on(1), pid, confirm: JSON.stringify(pid) }
+      const response = await act(one, 'terminate', body)
       expect([response.status, await codeOf(response)]).toEqual([400, 'BAD_REQUEST'])
     }
   })
@@ -187,7 +205,8 @@ describe('sessions', () => {
     const pids = [...rows, ...neighbour.rows, ...own.rows].map(({ pid }) => pid as number)
     expect(pids.length).toBe(5)
     for (const pid of pids) {
-      expect(await codeOf(await act(one, 'terminate', on(pid)))).toBe('NO_SUCH_SESSION')
+      const body = await shown(pid)
+      expect(await codeOf(await act(one, 'terminate', body))).toBe('NO_SUCH_SESSION')
     }
     await expect(elsewhere.pool.query('SELECT 1')).resolves.toBeDefined()
     await expect(other.query('SELECT 1')).resolves.toBeDefined()
@@ -199,14 +218,43 @@ describe('sessions', () => {
   test('not one that got the process id of the one that was seen', async () => {
     const { one } = await started()
     const { client, pid } = await connection()
-    const seen = await one.get(`/api/session/${pid}`, bearer(tokens.view))
-    const { session } = (await seen.json()) as { session: { startedAt: string } }
-    const other = '2001-01-01T00:00:00.000000Z'
-    const wrong = { ...on(pid), startedAt: other }
+    const right = await shown(pid)
+    const wrong = { ...right, startedAt: never }
     expect(await codeOf(await act(one, 'terminate', wrong))).toBe('NO_SUCH_SESSION')
     await expect(client.query('SELECT 1')).resolves.toBeDefined()
-    const right = await act(one, 'terminate', { ...on(pid), startedAt: session.startedAt })
-    expect(await right.json()).toEqual({ done: true })
+    expect(await (await act(one, 'terminate', right)).json()).toEqual({ done: true })
+  })
+
+  test('R3: not a transaction that a pooled session has begun since', async () => {
+    const { one, audit } = await started()
+    const { client, pid } = await connection()
+    await client.query('BEGIN')
+    const seen = await shown(pid)
+    await client.query('COMMIT')
+    await client.query('BEGIN')
+    for (const action of ['cancel', 'terminate']) {
+      const response = await act(one, action, seen)
+      expect([response.status, await codeOf(response)]).toEqual([409, 'TRANSACTION_OVER'])
+    }
+    expect((await client.query('COMMIT')).command).toBe('COMMIT')
+    expect(audit.at(-1)).toMatchObject({ result: 'failed', code: 'TRANSACTION_OVER' })
+  })
+
+  test('R3: not without saying which transaction is meant', async () => {
+    const { one } = await started()
+    const { client, pid } = await connection()
+    const { startedAt, transactionStartedAt } = on(pid) as Record<string, unknown>
+    const wrong = [
+      {},
+      { startedAt },
+      { transactionStartedAt },
+      { startedAt: 1, transactionStartedAt },
+    ]
+    for (const seen of [...wrong, { startedAt, transactionStartedAt: 7 }]) {
+      const response = await act(one, 'terminate', { pid, ...seen, confirm: String(pid) })
+      expect([response.status, await codeOf(response)]).toEqual([400, 'BAD_REQUEST'])
+    }
+    await expect(client.query('SELECT 1')).resolves.toBeDefined()
   })
 })
 
@@ -248,7 +296,7 @@ describe('the audit', () => {
       },
     })
     const { client, pid } = await connection()
-    const response = await act(one, 'terminate', on(pid))
+    const response = await act(one, 'terminate', await shown(pid))
     expect([response.status, await codeOf(response)]).toEqual([500, 'FAILED'])
     await expect(client.query('SELECT 1')).resolves.toBeDefined()
   })

@@ -1,6 +1,9 @@
 /** Who is let in: nobody by default. */
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { ConsoleOptions } from '../../src/server/console-options.ts'
 import {
   auth,
   bearer,
@@ -30,10 +33,15 @@ const routes = [
   '/api/transactions',
   '/api/books',
   '/api/account?book=a&key=b',
+  '/api/keys?book=a',
+  '/api/usage?book=a&key=b',
+  '/api/followers',
   '/api/holds',
   '/api/leases',
   '/api/schedules',
   '/api/claims',
+  '/api/jobs',
+  '/api/job?id=00000000-0000-4000-8000-000000000000',
   '/api/doctor',
   '/api/nothing',
   '/metrics',
@@ -144,7 +152,7 @@ describe('tokens', () => {
     expect((await get('/metrics')).status).toBe(401)
   })
 
-  test('who guesses has to wait, others do not; also a right guess has to wait', async () => {
+  test('who guesses has to wait, others do not', async () => {
     let nowMs = Date.UTC(2026, 0, 1)
     const { get } = await startConsole(
       {
@@ -161,11 +169,101 @@ describe('tokens', () => {
     for (let guess = 0; guess < 10; guess += 1) {
       expect((await from('10.0.0.1', `guess-${guess}-aaaaaaaaaaaaaaaa`)).status).toBe(401)
     }
-    const refused = await from('10.0.0.1', tokens.view)
+    const refused = await from('10.0.0.1', 'guess-11-aaaaaaaaaaaaaaaa')
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
-    expect((await from('10.0.0.2', tokens.view)).status).toBe(200)
+    expect((await from('10.0.0.2', 'guess-12-aaaaaaaaaaaaaaaa')).status).toBe(401)
     nowMs += 60_000
-    expect((await from('10.0.0.1', tokens.view)).status).toBe(200)
+    expect((await from('10.0.0.1', 'guess-13-aaaaaaaaaaaaaaaa')).status).toBe(401)
+  })
+
+  test('R4: a right token is let in, however many wrong ones came from its address', async () => {
+    const started = await startConsole({ driver: database.driver, auth })
+    const wrong = (): Promise<Response> =>
+      started.get('/api/info', bearer('wrong-wrong-wrong-wrong-wrong'))
+    const statuses = await Promise.all(
+      Array.from({ length: 30 }, async () => (await wrong()).status),
+    )
+    expect(statuses.filter((status) => status === 401)).toHaveLength(10)
+    expect((await wrong()).status).toBe(429)
+    expect((await started.get('/api/info', bearer(tokens.view))).status).toBe(200)
+    // So is whoever logs in at the page.
+    expect(await login(started, tokens.operate)).toHaveProperty('csrf')
+  })
+
+  test('R4: a token that has expired counts by its name, and nobody else is slowed down', async () => {
+    const old = {
+      name: 'old',
+      role: 'view',
+      token: 'old-old-old-old-old-old',
+      expiresAt: '2001-01-01',
+    } as const
+    const started = await startConsole({
+      driver: database.driver,
+      auth: { tokens: [...auth.tokens, old] },
+    })
+    const codes: string[] = []
+    for (let count = 0; count < 11; count += 1) {
+      codes.push(await codeOf(await started.get('/api/info', bearer(old.token))))
+    }
+    expect(codes.at(0)).toBe('TOKEN_EXPIRED')
+    expect(codes.at(-1)).toBe('TOO_MANY_ATTEMPTS')
+    expect(await codeOf(await started.get('/api/info', bearer('wrong-wrong-wrong-wrong')))).toBe(
+      'TOKEN_WRONG',
+    )
+  })
+})
+
+describe('R4: behind a proxy', () => {
+  /** A proxy as people have it: it adds whom it was asked by, and passes on what it was sent. */
+  async function proxyTo(port: number): Promise<string> {
+    const proxy = createServer((message, response) => {
+      const came = [message.headers['x-forwarded-for'] ?? [], message.socket.remoteAddress].flat()
+      const headers = { ...message.headers, 'x-forwarded-for': came.join(', ') }
+      const onward = request({ port, path: message.url, method: message.method, headers })
+      onward.on('response', (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(response)
+      })
+      message.pipe(onward)
+    })
+    await new Promise<void>((resolve) => {
+      proxy.listen(0, '127.0.0.1', resolve)
+    })
+    onTestFinished(() => void proxy.close())
+    return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  }
+
+  /** How many of twelve wrong tokens get as far as being called wrong; each says it comes from elsewhere. */
+  async function guesses(options: Partial<ConsoleOptions>, proxied: boolean): Promise<number> {
+    const { origin, port } = await startConsole({ driver: database.driver, auth, ...options })
+    const asked = proxied ? await proxyTo(port) : origin
+    let count = 0
+    for (let guess = 0; guess < 12; guess += 1) {
+      const { status } = await fetch(`${asked}/api/info`, {
+        headers: {
+          ...bearer('wrong-wrong-wrong-wrong').headers,
+          'x-forwarded-for': `203.0.113.${guess}`,
+        },
+      })
+      if (status === 401) count += 1
+    }
+    return count
+  }
+
+  test('a header is not believed unless the console is told to', async () => {
+    expect(await guesses({}, false)).toBe(10)
+    expect(await guesses({}, true)).toBe(10)
+  })
+
+  test('one proxy is believed about whom it was asked by, and its clients about nothing', async () => {
+    expect(await guesses({ trustProxy: 1 }, true)).toBe(10)
+    expect(await guesses({ trustProxy: ['127.0.0.0/8'] }, false)).toBe(12)
+    expect(await guesses({ trustProxy: ['10.0.0.0/8'] }, true)).toBe(10)
+  })
+
+  test('two are believed about one more, and a list about all that are in it', async () => {
+    expect(await guesses({ trustProxy: 2 }, true)).toBe(12)
+    expect(await guesses({ trustProxy: ['127.0.0.1', '::1'] }, true)).toBe(12)
   })
 })
 

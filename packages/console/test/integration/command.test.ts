@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { createDatabase, waitUntil } from '@holdfast/testkit'
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { runCommand } from '../../src/command/run-command.ts'
 import { codeOf, raw, tokens } from '../support/started-console.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -45,7 +46,10 @@ function run(args: readonly string[], environment: Record<string, string> = {}):
 }
 
 /** Waits for the address; gives it and the token of the link, if there is one. */
-async function started({ out, err }: Running): Promise<{ origin: string; token: string }> {
+async function started({
+  out,
+  err,
+}: Pick<Running, 'out' | 'err'>): Promise<{ origin: string; token: string }> {
   return await waitUntil('it listens', () => {
     if (err() !== '') throw new Error(err())
     const [, origin] = /on (http:\/\/[^/\s]+)\//.exec(out()) ?? []
@@ -62,8 +66,16 @@ const login = (origin: string, token: string): Promise<Response> =>
   })
 
 describe('without credentials', () => {
-  test('it prints an address that logs in once, and then another', async () => {
+  test('R5: into a log nothing is printed that logs in, and it says what is missing', async () => {
     const running = run(['--port', '0'], { DATABASE_URL: url })
+    expect(await running.ended).toBe(2)
+    expect(running.out()).toBe('')
+    expect(running.err()).toContain('HOLDFAST_CONSOLE_VIEW_TOKEN')
+    expect(running.err()).toContain('--login-link')
+  })
+
+  test('R5: asked for, it prints an address that logs in once, and never another', async () => {
+    const running = run(['--port', '0', '--login-link'], { DATABASE_URL: url })
     const { origin, token } = await started(running)
     expect(running.out()).toContain(`${origin}/login#token=${token}`)
     expect((await fetch(`${origin}/api/locks`)).status).toBe(401)
@@ -77,19 +89,46 @@ describe('without credentials', () => {
     expect(await tree.json()).toMatchObject({ roots: [] })
 
     expect(await codeOf(await login(origin, token))).toBe('TOKEN_WRONG')
-    const next = await waitUntil('the next address', () => {
-      const [, found] = [...running.out().matchAll(/#token=(\S+)\n/g)].map((match) => match[1])
-      return found
-    })
-    expect(next).not.toBe(token)
-    expect((await login(origin, next)).status).toBe(200)
     running.child.kill('SIGTERM')
     expect(await running.ended).toBe(0)
+    expect(running.out().match(/#token=/g)).toHaveLength(1)
+  })
+
+  test('R5: a person at a terminal gets one at the start, and another for Enter', async () => {
+    const stop = new AbortController()
+    const texts = { out: '' }
+    let enter = (): void => undefined
+    const ended = runCommand(['--port', '0'], {
+      environment: { DATABASE_URL: url },
+      out: (text) => (texts.out += text),
+      err: (text) => (texts.out += text),
+      stop: stop.signal,
+      terminal: {
+        onEnter: (hear) => {
+          enter = hear
+        },
+      },
+    })
+    const links = (): string[] =>
+      [...texts.out.matchAll(/#token=(\S+)\n/g)].map(([, one = '']) => one)
+    const { origin, token } = await started({ out: () => texts.out, err: () => '' })
+    expect((await login(origin, token)).status).toBe(200)
+    expect(links()).toEqual([token])
+    enter()
+    const [, next = ''] = links()
+    expect(next).not.toBe(token)
+    // Who asks again has lost the one before, and it opens nothing any more.
+    enter()
+    const [, , last = ''] = links()
+    expect((await login(origin, next)).status).toBe(401)
+    expect((await login(origin, last)).status).toBe(200)
+    stop.abort()
+    expect(await ended).toBe(0)
   })
 
   test('two starts have two tokens, and may look but not act', async () => {
-    const one = await started(run(['--port', '0'], { DATABASE_URL: url }))
-    const two = await started(run(['--port', '0'], { HOLDFAST_DATABASE_URL: url }))
+    const one = await started(run(['--port', '0', '--login-link'], { DATABASE_URL: url }))
+    const two = await started(run(['--port', '0', '--login-link'], { HOLDFAST_DATABASE_URL: url }))
     expect(one.token).not.toBe(two.token)
     expect(one.token.length).toBeGreaterThanOrEqual(43)
     const answer = (await (await login(one.origin, one.token)).json()) as object
@@ -98,7 +137,7 @@ describe('without credentials', () => {
   })
 
   test('it is on this machine alone, and answers to its names only', async () => {
-    const running = run(['--port', '0'], { DATABASE_URL: url })
+    const running = run(['--port', '0', '--login-link'], { DATABASE_URL: url })
     const { origin } = await started(running)
     const { hostname, port } = new URL(origin)
     expect(hostname).toBe('127.0.0.1')
@@ -135,9 +174,12 @@ describe('with credentials', () => {
   })
 
   test('behind a proxy it is known by its public address', async () => {
-    const running = run(['--port', '0', '--public-url', 'https://ops.example.com/db'], {
-      DATABASE_URL: url,
-    })
+    const running = run(
+      ['--port', '0', '--login-link', '--public-url', 'https://ops.example.com/db'],
+      {
+        DATABASE_URL: url,
+      },
+    )
     const shown = await waitUntil('it listens', () => /login#token/.exec(running.out())?.[0])
     expect(shown).toBeDefined()
     expect(running.out()).toContain('https://ops.example.com/db/login#token=')
@@ -175,15 +217,15 @@ describe('when something is wrong', () => {
   })
 
   test('a database that cannot be reached is said, without its address', async () => {
-    const running = run([hidden])
+    const running = run(['--login-link', hidden])
     expect(await running.ended).toBe(1)
     expect(running.err()).toMatch(/^Database main cannot be reached: ECONNREFUSED\. Check host/)
     expect(running.err()).not.toMatch(/hunter2|127\.0\.0\.1/)
   })
 
   test('a port that is taken is said', async () => {
-    const { origin } = await started(run(['--port', '0'], { DATABASE_URL: url }))
-    const running = run(['--port', new URL(origin).port], { DATABASE_URL: url })
+    const { origin } = await started(run(['--port', '0', '--login-link'], { DATABASE_URL: url }))
+    const running = run(['--port', new URL(origin).port, '--login-link'], { DATABASE_URL: url })
     expect(await running.ended).toBe(1)
     expect(running.err()).toContain('EADDRINUSE')
   })

@@ -21,7 +21,12 @@ beforeAll(async () => {
 afterAll(() => database.end())
 
 const json = { 'content-type': 'application/json' }
-const body = JSON.stringify({ pid: 2 ** 31 - 1, confirm: String(2 ** 31 - 1) })
+const body = JSON.stringify({
+  pid: 2 ** 31 - 1,
+  startedAt: '2001-01-01T00:00:00.000000Z',
+  transactionStartedAt: null,
+  confirm: String(2 ** 31 - 1),
+})
 
 async function started(): Promise<StartedConsole> {
   return await startConsole({

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createHoldfast, lockKey } from 'holdfast'
 import { fromPg } from 'holdfast/drivers/pg'
+import { createObserver } from 'holdfast/observe'
 import { migrate } from 'holdfast/schema'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -57,6 +58,9 @@ test('it can look at everything', async () => {
     '/api/transactions',
     '/api/books',
     '/api/account?book=api-calls&key=user-1',
+    '/api/keys?book=api-calls',
+    '/api/usage?book=api-calls&key=user-1',
+    '/api/followers',
     '/api/holds',
     '/api/leases',
     '/api/schedules',
@@ -104,7 +108,7 @@ test('it cannot act, until it is given that too', async () => {
   const { get } = await startConsole({
     driver: fromPg(pool),
     auth,
-    actions: ['terminate', 'schedule-pause'],
+    actions: ['terminate', 'schedule-pause', 'job-retry', 'job-delete'],
     audit: () => undefined,
   })
   const act = async (action: string, body: object): Promise<Response> =>
@@ -122,15 +126,29 @@ test('it cannot act, until it is given that too', async () => {
   client.on('error', () => undefined)
   await client.connect()
   const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
-  const target = { pid: rows[0].pid, confirm: String(rows[0].pid) }
+  const pid = rows[0].pid as number
+  const session = await createObserver(owner.driver).session(pid)
+  const { startedAt, transactionStartedAt = null } = session ?? {}
+  const target = { pid, startedAt, transactionStartedAt, confirm: String(pid) }
   const refused = await act('terminate', target)
   expect(await refused.json()).toMatchObject({
     error: { code: 'DATABASE_FAILED', sqlState: '42501' },
   })
+  const jobs = createHoldfast(owner.driver).work({ queue: 'mails' })
+  const [{ id } = { id: '' }, other] = await jobs.enqueue([
+    { payload: 1, maxAttempts: 1 },
+    { payload: 2, maxAttempts: 1 },
+  ])
+  await jobs.fail(await jobs.claim(2))
+  const notYet = await act('job-retry', { job: id, confirm: id })
+  expect(await codeOf(notYet)).toBe('SCHEMA_MISSING')
   await owner.pool.query(acting.replaceAll('holdfast_console', `"${role}"`))
   expect(await (await act('terminate', target)).json()).toEqual({ done: true })
   await client.end()
   await owner.pool.query(`DROP ROLE "${app}"`)
+  expect(await (await act('job-retry', { job: id, confirm: id })).json()).toEqual({ done: true })
+  const deleted = await act('job-delete', { job: other?.id, confirm: other?.id })
+  expect(await deleted.json()).toEqual({ done: true })
   const paused = await act('schedule-pause', { schedule: 'x', confirm: 'x' })
   expect(await codeOf(paused)).not.toBe('DATABASE_FAILED')
 })

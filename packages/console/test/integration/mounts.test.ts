@@ -151,7 +151,12 @@ describe.each(Object.entries(hosts))('in %s', (_, start) => {
       'content-type': 'application/json',
     }
     const pid = 2 ** 31 - 1
-    const body = JSON.stringify({ pid, confirm: String(pid) })
+    const body = JSON.stringify({
+      pid,
+      startedAt: '2001-01-01T00:00:00.000000Z',
+      transactionStartedAt: null,
+      confirm: String(pid),
+    })
     const action = await one.get(`${base}/api/actions/cancel`, { method: 'POST', headers, body })
     expect(await codeOf(action)).toBe('NO_SUCH_SESSION')
     const out = await one.get(`${base}/api/logout`, { method: 'POST', headers, body: '{}' })

@@ -74,7 +74,7 @@ async function incident(): Promise<void> {
   })
   playing.push(holder)
   await held.promise
-  playing.push(hf.guard(key, () => Promise.resolve(), { waitMs: 600_000 }))
+  playing.push(hf.guard(key, () => Promise.resolve(), { waitMs: 600_000, queue: false }))
   await waitUntil('somebody waits', async () => {
     const { sessions } = await hf.observe.locks()
     return sessions.find(({ waitsFor }) => waitsFor !== undefined)
@@ -94,6 +94,9 @@ const routes: readonly (readonly [string, boolean])[] = [
   ['/api/transactions', true],
   ['/api/books', false],
   [account, true],
+  ['/api/keys?book=api-calls', true],
+  [account.replace('account', 'usage'), false],
+  ['/api/followers', false],
   ['/api/holds', true],
   ['/api/leases', true],
   ['/api/schedules', true],

@@ -52,7 +52,15 @@ export async function openShop(options: Partial<ConsoleOptions> = {}): Promise<S
           },
         },
         auth: { ...auth, secret: 'the same over a restart of the console' },
-        actions: ['cancel', 'terminate', 'schedule-pause', 'schedule-resume', 'schedule-run'],
+        actions: [
+          'cancel',
+          'terminate',
+          'schedule-pause',
+          'schedule-resume',
+          'schedule-run',
+          'job-retry',
+          'job-delete',
+        ],
         audit: () => undefined,
         ...options,
       },
@@ -88,6 +96,7 @@ async function stock(hf: Hf): Promise<void> {
   const credits = hf.credits({ name: 'credits' })
   await credits.grant('anna', 50_000, { operationId: 'bought-1' })
   await credits.grant('anna', 2_000, { operationId: 'welcome', priority: 10, expiresIn: '30 days' })
+  await credits.grant('anna', 900, { operationId: 'launch', onlyFor: ['image'] })
   for (let at = 1; at <= 60; at += 1) {
     await credits.spend('anna', (at * 37) % 400, { operationId: `request-${at}` })
   }
@@ -97,6 +106,12 @@ async function stock(hf: Hf): Promise<void> {
   })
   const emails = hf.work<{ order: number }>({ queue: 'emails' })
   for (let order = 1; order <= 5; order += 1) await emails.enqueue({ payload: { order } })
+  const exports = hf.work<{ customer: string; month: number }>({ queue: 'exports' })
+  for (let month = 1; month <= 3; month += 1) {
+    const payload = { customer: 'anna', month }
+    await exports.enqueue({ payload, scope: 'anna', uniqueKey: `export-${month}`, maxAttempts: 1 })
+  }
+  await exports.fail(await exports.claim(3), { error: new Error('the bucket is full') })
   await hf.transaction(async (tx) => {
     await tx.query(`
       CREATE TABLE outbox (

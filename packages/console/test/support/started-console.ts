@@ -5,6 +5,7 @@ import pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { testDatabase } from '../../../holdfast/test/support/database.ts'
 import { listen, type ServerLimits } from '../../src/node/listen.ts'
+import type { AuditEntry } from '../../src/server/actions.ts'
 import type { ConsoleOptions } from '../../src/server/console-options.ts'
 import { assembleConsole, type ConsoleInside } from '../../src/server/create-console.ts'
 
@@ -110,4 +111,29 @@ export function raw(port: number, text: string): Promise<string> {
   )
   socket.on('close', () => resolve(answer))
   return promise
+}
+
+/** A console, and what its audit was told. */
+export interface AuditedConsole {
+  readonly one: StartedConsole
+  readonly audit: AuditEntry[]
+}
+
+export async function startAudited(
+  options: Omit<ConsoleOptions, 'auth' | 'audit'> & Pick<Partial<ConsoleOptions>, 'auth' | 'audit'>,
+): Promise<AuditedConsole> {
+  const audit: AuditEntry[] = []
+  const keep = (entry: AuditEntry): void => void audit.push(entry)
+  return { one: await startConsole({ auth, audit: keep, ...options }), audit }
+}
+
+/** Asks for an action, as a program does. */
+export function act(
+  { get }: StartedConsole,
+  action: string,
+  body: object,
+  token: string = tokens.operate,
+): Promise<Response> {
+  const headers = { ...bearer(token).headers, 'content-type': 'application/json' }
+  return get(`/api/actions/${action}`, { method: 'POST', headers, body: JSON.stringify(body) })
 }

@@ -18,8 +18,11 @@
 -- flags  1 book it whatever the balance; 2 a walled account; 4 a rolling window
 --        8, 16 settle above the hold: 0 book, 1 refuse, 2 cap, 3 if available
 --        32, 64 settle after expiry: 0 book, 1 refuse, 2 ignore; 128 remember a refusal for the ttl
+--        256 counters and balance have to stay exact as JavaScript numbers; 512 the caller named no scope
+--        1024 take less, down to one, if there is not as much
 -- answer one line per element: number, status, seq, credited, debited, held, allowance, at, extra
---        0 accepted; 1 replayed; 2 short, extra: when to try again; 3 conflict, extra: the field
+--        0 accepted, extra: what was taken if it is less than asked; 1 replayed; 2 short, extra: when to try again,
+--          and after a / how much is for other features; 3 conflict, extra: the field
 --        4 no such hold or operation; 5 the hold has ended, extra: its state; 6 too large
 --        7 more than is left to give back, extra: what is left; 8 the same id twice in one call
 --        9 refused because of another line; 10 refused before, extra: the answer then
@@ -59,13 +62,14 @@ AS $$
 #variable_conflict use_column
 DECLARE
   largest CONSTANT bigint := 4611686018427387903;
+  largest_number CONSTANT bigint := 9007199254740991;
   began CONSTANT timestamptz := clock_timestamp();
   moment timestamptz;
   n integer := cardinality(ops);
   -- Lines: one per element, but for a hold over several accounts one for each of them. A line
   -- that is answered without a lock has no slot.
   l_ord integer[]; l_slot integer[]; l_bucket smallint[]; l_account uuid[]; l_hold uuid[];
-  l_known boolean[]; l_denied boolean[]; l_refunded bigint[];
+  l_known boolean[]; l_denied boolean[]; l_flow bigint[]; l_moved integer[];
   any_denied boolean; any_missing boolean; any_hold boolean; any_due boolean;
   any_several boolean := false; any_new_hold boolean := false; any_ended boolean := false;
   all_valid boolean;
@@ -80,19 +84,27 @@ DECLARE
   h_seq bigint[]; h_expires timestamptz[]; h_ended timestamptz[]; h_operation text[];
   h_changed boolean[]; h_place tid[];
   -- Movements.
-  m integer := 0; m_mark integer;
+  m integer := 0;
   m_line integer[]; m_slot integer[]; m_kind smallint[]; m_seq bigint[];
   m_credit bigint[]; m_debit bigint[]; m_hold bigint[]; m_credited bigint[]; m_debited bigint[];
-  m_held bigint[]; m_allowance bigint[]; m_until timestamptz[]; m_refilled timestamptz[];
-  m_allowed bigint[];
-  m_main boolean[]; m_op_line integer[]; m_state smallint[]; m_ended_seq bigint[];
-  m_ended_at timestamptz[]; m_changed boolean[];
+  m_held bigint[]; m_allowance bigint[]; m_until timestamptz[]; m_main boolean[];
+  m_op_line integer[]; m_amount bigint[];
+  -- As everything was before an operation of several lines, in case that one of them is refused.
+  was_m integer; was_wanted integer;
+  was_credited bigint[]; was_debited bigint[]; was_held bigint[]; was_allowance bigint[];
+  was_seq bigint[]; was_moved timestamptz[]; was_due timestamptz[]; was_refilled timestamptz[];
+  was_state smallint[]; was_settled bigint[]; was_ended_seq bigint[]; was_ended timestamptz[];
+  was_expires timestamptz[]; was_changed boolean[];
   statuses smallint[]; extras text[]; shown bigint[]; answers text[];
   first integer; last integer; k integer; i integer; s integer; g integer;
   status smallint; kind smallint; state smallint; flag integer; refused boolean;
   amount bigint; credit bigint; debit bigint; hold bigint; available bigint; allowed bigint;
-  every bigint; spare bigint; spill bigint; refunded bigint; lapsed bigint;
-  wanted bigint := 0; quiet boolean;
+  standing bigint; flow bigint; every bigint; rest bigint; share bigint; lapsed bigint;
+  gone bigint; apart bigint; repeated boolean;
+  -- The grant that a line makes, and what it takes for: of a settlement what was put aside for.
+  l_grant uuid[]; l_feature text[];
+  wanted integer := 0; quiet boolean;
+  told text[];
   extra text; until timestamptz; refilled timestamptz; past record;
 BEGIN
   IF n IS NULL OR n = 0 THEN RETURN ''; END IF;
@@ -108,7 +120,7 @@ BEGIN
     FROM (
       SELECT u.ord, coalesce(u.bucket, h.bucket) AS bucket, h.id AS hold,
         CASE WHEN u.kind BETWEEN 4 AND 7 THEN h.account WHEN u.unit IS NULL THEN u.base
-          ELSE window_account(u.base, date_trunc(u.unit, began, u.zone)) END AS account,
+          ELSE window_account(u.base, window_start(u.unit, u.zone, began)) END AS account,
         (u.op IS NOT NULL AND u.flag IS NOT NULL
           AND coalesce(u.amount, 0) BETWEEN -largest AND largest
           AND coalesce(u.allowance, 0) BETWEEN 0 AND largest AND coalesce(u.every, 1) > 0
@@ -116,7 +128,7 @@ BEGIN
           AND CASE
             WHEN u.kind IN (4, 5, 6) THEN coalesce(u.amount, 0) >= 0 AND u.ref IS NOT NULL
               AND (u.kind <> 6 OR u.ttl IS NOT NULL)
-            WHEN u.kind IN (1, 2, 3, 7, 8, 10, 11, 12, 13) THEN
+            WHEN u.kind IN (1, 2, 3, 7, 8, 10, 11, 12, 13, 15, 16) THEN
               CASE u.kind WHEN 11 THEN u.amount <> 0 WHEN 10 THEN u.amount = 0 ELSE u.amount > 0 END
               AND u.bucket IS NOT NULL AND u.base IS NOT NULL AND u.owner IS NOT NULL
               AND u.id IS NOT NULL AND u.operation IS NOT NULL AND u.book IS NOT NULL
@@ -138,7 +150,7 @@ BEGIN
           AND (u.base IS NULL OR h.account = u.base)
         UNION ALL
         -- What is refunded may have been taken from a window that is over.
-        SELECT a.bucket, NULL, a.id FROM operation o
+        SELECT DISTINCT a.bucket, NULL::uuid, a.id FROM operation o
         JOIN account a ON a.bucket = u.bucket AND a.id = o.account AND a.book = u.book AND a.key = u.key
         WHERE u.kind = 7 AND o.bucket = coalesce(u.home, u.bucket) AND o.owner = u.owner
           AND o.id = CASE WHEN u.kind = 7 THEN u.ref::uuid END
@@ -173,35 +185,32 @@ BEGIN
       USING ERRCODE = 'invalid_parameter_value';
   END IF;
 
-  -- … then the accounts: which are missing, and which are too short for all that is asked of them.
-  SELECT bool_or(b.seq IS NULL),
-    array_agg(x.deniable AND coalesce(b.due_at > began, true) AND CASE
-      WHEN x.every IS NOT NULL THEN coalesce(NOT b.pinned AND least(x.burst,
-        b.credited - b.debited - b.held
-          + floor(extract(epoch FROM began - b.refilled_at) * 1000000 / x.every)) < x.least_amount, false)
-      ELSE coalesce(b.credited - b.debited - b.held, 0)
-        < CASE WHEN b.pinned THEN x.least_amount - b.allowance
-          ELSE least(x.least_need, x.least_bare - coalesce(b.allowance, 0)) END
-      END ORDER BY x.slot)
+  -- … then the accounts: which are missing, and which are too short for anything that is asked of them.
+  SELECT bool_or(b.seq IS NULL), array_agg(coalesce(b.due_at > began, true) AND (
+      SELECT bool_and(kinds[u.line] IN (2, 3, 15) AND flags[u.line] & 129 = 0
+        AND can_give(coalesce(b.credited, 0), coalesce(b.debited, 0), coalesce(b.held, 0), b.allowance,
+          b.pinned, b.refilled_at, allowances[u.line], every_us[u.line], began)
+          < least_of(amounts[u.line], flags[u.line]))
+      FROM unnest(x.lines) AS u(line)
+    ) ORDER BY x.slot)
   INTO any_missing, s_denied
   FROM (
-    SELECT u.slot, u.bucket, u.account, max(u.every) AS every, max(u.allowance) AS burst,
-      bool_and(u.kind IN (2, 3) AND u.flag & 129 = 0) AND (count(u.every) = 0
-        OR count(u.every) = count(*) AND min(u.every) = max(u.every)) AS deniable,
-      min(u.amount) AS least_amount, min(u.amount - u.allowance) AS least_need,
-      min(u.amount) FILTER (WHERE u.allowance IS NULL) AS least_bare
-    FROM (
-      SELECT y.slot, y.bucket, y.account, kinds[y.line] AS kind, flags[y.line] AS flag,
-        every_us[y.line] AS every, amounts[y.line] AS amount, allowances[y.line] AS allowance
-      FROM unnest(l_slot, l_bucket, l_account, l_ord) AS y(slot, bucket, account, line)
-      WHERE y.slot IS NOT NULL
-    ) u
-    GROUP BY u.slot, u.bucket, u.account
+    SELECT y.slot, y.bucket, y.account, array_agg(y.line) AS lines, (array_agg(bases[y.line]))[1] AS base
+    FROM unnest(l_slot, l_bucket, l_account, l_ord) AS y(slot, bucket, account, line)
+    WHERE y.slot IS NOT NULL
+    GROUP BY y.slot, y.bucket, y.account
   ) x
-  LEFT JOIN LATERAL (
-    SELECT b.* FROM balance b WHERE b.bucket = x.bucket AND b.account = x.account OFFSET 0
-  ) b ON true;
+  LEFT JOIN LATERAL standing(x.bucket, x.account, x.base) b ON true;
+  IF any_missing AND EXISTS (
+    SELECT FROM unnest(l_bucket, l_account, l_ord) AS u(bucket, account, line)
+    WHERE flags[u.line] & 512 <> 0
+      AND NOT EXISTS (SELECT FROM balance b WHERE b.bucket = u.bucket AND b.account = u.account)
+      AND is_forgotten_scope(books[u.line], keys[u.line], scopes[u.line])
+  ) THEN
+    RAISE EXCEPTION 'the key is in use in another scope' USING ERRCODE = 'HF006';
+  END IF;
   l_denied := array_fill(false, ARRAY[n]);
+  answers := array_fill(NULL::text, ARRAY[n]);
   any_denied := coalesce(true = ANY (s_denied), false);
   IF any_denied OR any_missing THEN
     -- What can be answered without a lock does not get one, nor a new account: no line of such an
@@ -210,7 +219,7 @@ BEGIN
     first := 1;
     WHILE first <= n LOOP
       last := first;
-      refused := l_known[first] OR coalesce(s_denied[l_slot[first]], false);
+      refused := l_known[first] IS TRUE OR coalesce(s_denied[l_slot[first]], false);
       WHILE last < n AND ops[l_ord[last + 1]] = ops[l_ord[first]] LOOP
         last := last + 1;
         refused := refused OR coalesce(s_denied[l_slot[last]], false);
@@ -220,6 +229,14 @@ BEGIN
           l_denied[k] := coalesce(s_denied[l_slot[k]], false);
           l_slot[k] := NULL;
         END LOOP;
+        i := l_ord[first];
+        -- Told of now: later, balances are those of now and grants as other operations of this call leave them.
+        IF l_known[first] IS NOT TRUE THEN
+          answers[first:last] := refusal(l_ord[first:last], l_bucket[first:last], l_account[first:last],
+            bases[i:l_ord[last]], l_denied[first:last], kinds[i:l_ord[last]], amounts[i:l_ord[last]],
+            allowances[i:l_ord[last]], flags[i:l_ord[last]], units[i:l_ord[last]], zones[i:l_ord[last]],
+            every_us[i:l_ord[last]], notes[i:l_ord[last]], began, NULL);
+        END IF;
       END IF;
       first := last + 1;
     END LOOP;
@@ -330,34 +347,50 @@ BEGIN
       last := last + 1;
     END LOOP;
     i := l_ord[first];
-    IF l_known[first] THEN
-      answers[first:last] := replay(coalesce(home_buckets[i], buckets[i]), owners[i], ids[i],
+    IF l_known[first] IS TRUE THEN
+      told := replay(coalesce(home_buckets[i], buckets[i]), owners[i], ids[i],
         operation_ids[i], l_ord[first:last], kinds[i:l_ord[last]], buckets[i:l_ord[last]],
-        bases[i:l_ord[last]], amounts[i:l_ord[last]], notes[i:l_ord[last]],
+        bases[i:l_ord[last]], amounts[i:l_ord[last]], flags[i:l_ord[last]], notes[i:l_ord[last]],
         refs[i:l_ord[last]]);
-      first := last + 1;
-      CONTINUE;
-    ELSIF l_slot[first] IS NULL AND l_account[first] IS NOT NULL THEN
-      answers[first:last] := refusal(l_ord[first:last], l_bucket[first:last], l_account[first:last],
-        l_denied[first:last], kinds[i:l_ord[last]], amounts[i:l_ord[last]], allowances[i:l_ord[last]],
+    ELSE
+      told := NULL;
+    END IF;
+    IF told IS NULL AND true = ANY (l_denied[first:last]) THEN
+      told := answers[first:last];
+    ELSIF told[1] LIKE '=%' THEN
+      told := refusal(l_ord[first:last], l_bucket[first:last], l_account[first:last],
+        bases[i:l_ord[last]], l_denied[first:last], kinds[i:l_ord[last]], amounts[i:l_ord[last]], allowances[i:l_ord[last]],
         flags[i:l_ord[last]], units[i:l_ord[last]], zones[i:l_ord[last]], every_us[i:l_ord[last]],
-        moment);
+        notes[i:l_ord[last]], moment, substr(told[1], 2));
+    END IF;
+    IF told IS NOT NULL THEN
+      answers[first:last] := told;
       first := last + 1;
       CONTINUE;
     END IF;
 
-    IF flags[i] & 128 <> 0 THEN
-      -- A refusal that is no longer remembered makes room for the next answer.
+    IF l_known[first] IS FALSE THEN
       DELETE FROM operation o
       WHERE o.bucket = coalesce(home_buckets[i], buckets[i]) AND o.owner = owners[i]
         AND o.id = ids[i] AND o.refused_until <= began;
     END IF;
-    m_mark := m;
+    was_m := m;
+    was_wanted := wanted;
+    IF last > first THEN
+      was_credited := s_credited; was_debited := s_debited; was_held := s_held;
+      was_allowance := s_allowance; was_seq := s_seq; was_moved := s_moved; was_due := s_due;
+      was_refilled := s_refilled;
+      was_state := h_state; was_settled := h_settled; was_ended_seq := h_seq; was_ended := h_ended;
+      was_expires := h_expires; was_changed := h_changed;
+    END IF;
     refused := false;
+    repeated := false;
     FOR k IN first..last LOOP
       i := l_ord[k];
       s := l_slot[k];
-      kind := kinds[i];
+      -- A transfer takes as a debit does, and gives as a credit or, where there are terms, a grant.
+      kind := CASE kinds[i] WHEN 15 THEN 2 WHEN 16 THEN CASE WHEN terms[i] IS NULL THEN 1 ELSE 8 END
+        ELSE kinds[i] END;
       amount := amounts[i];
       flag := flags[i];
       every := every_us[i];
@@ -367,48 +400,80 @@ BEGIN
       credit := 0;
       debit := 0;
       hold := 0;
-      spill := 0;
+      flow := 0;
+      allowed := 0;
+      apart := 0;
       quiet := false;
       IF s IS NULL THEN
         status := 4;
       ELSE
+        standing := s_credited[s] - s_debited[s] - s_held[s];
+        allowed := limit_of(s_allowance[s], s_pinned[s], s_refilled[s], allowances[i], every);
+        available := can_give(s_credited[s], s_debited[s], s_held[s], s_allowance[s], s_pinned[s],
+          s_refilled[s], allowances[i], every, moment);
         refilled := s_refilled[s];
-        allowed := CASE WHEN s_pinned[s] THEN s_allowance[s]
-          ELSE coalesce(allowances[i], s_allowance[s]) END;
-        IF every IS NULL AND refilled IS NOT NULL THEN
-          allowed := 0;
-        ELSIF every IS NOT NULL THEN
-          -- A rate limit: the allowance is the size of a bucket that fills up by itself.
-          spare := allowed - s_credited[s] + s_debited[s] + s_held[s];
-          credit := coalesce(
-            floor(extract(epoch FROM moment - refilled) * 1000000 / every)::bigint, spare);
-          IF credit >= spare THEN
-            -- Full. What was given back on top of that is spilt.
-            credit := greatest(spare, 0);
-            spill := greatest(-spare, 0);
-            refilled := moment;
-          ELSE
-            refilled := refilled + credit * every * interval '1 microsecond';
-          END IF;
-          spare := allowed;
-          allowed := 0;
+        IF every IS NOT NULL THEN
+          -- A rate limit: what flows in is booked with what is taken, and what spills over too.
+          flow := available - standing;
+          credit := greatest(flow, 0);
+          debit := greatest(-flow, 0);
+          refilled := CASE WHEN flow = allowed - standing THEN greatest(moment, refilled)
+            ELSE refilled + flow * every * interval '1 microsecond' END;
         END IF;
-        available := s_credited[s] + credit - s_debited[s] - spill - s_held[s] + allowed;
+        IF kind IN (2, 3, 4, 11) AND (s_granted[s] OR s = ANY (m_slot[was_m + 1:m])) THEN
+          -- What is restricted to other features is not for this one, nor for a transfer. And what comes in by the same
+          -- operation is not there yet: it may be restricted, or lapse.
+          l_feature[k] := CASE WHEN kind = 4 THEN feature_of(l_bucket[k], l_account[k], h_made[h_at[k]])
+            WHEN kinds[i] <> 15 THEN notes[i]::jsonb ->> 'feature' END;
+          apart := set_apart(l_bucket[k], l_account[k], l_feature[k]);
+          FOR g IN was_m + 1..m LOOP
+            IF m_slot[g] = s AND m_credit[g] > m_debit[g] + m_hold[g] AND (s_granted[s] OR m_kind[g] = 8) THEN
+              apart := apart + m_credit[g] - m_debit[g] - m_hold[g];
+            END IF;
+          END LOOP;
+          available := available - apart;
+        END IF;
+
+        IF kind = 8 THEN
+          -- Ids are unique in the scope and book that the operation belongs to, and another one may have granted here.
+          l_grant[k] := CASE WHEN owners[i] = key_account(scopes[i], books[i], scopes[i]) THEN ids[i]
+            ELSE hash_name(concat(owners[i], ':', ids[i])) END;
+        END IF;
 
         IF kind = 2 OR kind = 11 AND amount < 0 THEN
-          debit := abs(amount);
-          IF available < debit AND (flag & 1 = 0 OR s_walled[s]) THEN status := 2; END IF;
+          IF flag & 1024 <> 0 THEN amount := least(amount, greatest(available, 1)); END IF;
+          debit := debit + abs(amount);
+          IF available < abs(amount) AND (flag & 1 = 0 OR s_walled[s]) THEN
+            status := 2;
+          ELSIF amount <> amounts[i] THEN
+            extra := amount;
+          END IF;
         ELSIF kind = 3 THEN
           hold := amount;
           until := moment + ttls_ms[i] * interval '1 millisecond';
-          extra := micros(until);
-          IF available < hold AND (flag & 1 = 0 OR s_walled[s]) THEN status := 2; END IF;
+          IF available < hold AND (flag & 1 = 0 OR s_walled[s]) THEN
+            status := 2;
+          ELSE
+            extra := micros(until);
+          END IF;
         ELSIF kind IN (1, 11, 12, 13) THEN
-          credit := amount;
+          credit := credit + amount;
+        ELSIF kind = 8 AND EXISTS (
+          SELECT FROM credit_grant c
+          WHERE c.bucket = l_bucket[k] AND c.account = l_account[k] AND c.id = l_grant[k]
+        ) THEN
+          -- A grant is known by its id for as long as it is kept, also when the operation is forgotten.
+          quiet := true;
+          repeated := true;
+          SELECT CASE WHEN c.amount = amounts[i] THEN 1 ELSE 3 END,
+            CASE WHEN c.amount <> amounts[i] THEN 'amount' END
+          INTO status, extra
+          FROM credit_grant c
+          WHERE c.bucket = l_bucket[k] AND c.account = l_account[k] AND c.id = l_grant[k];
         ELSIF kind = 8 THEN
           until := (terms[i]::jsonb ->> 'effective_at')::timestamptz;
           IF until IS NULL OR until <= moment THEN
-            credit := amount;
+            credit := credit + amount;
             until := coalesce((terms[i]::jsonb ->> 'expires_at')::timestamptz,
               moment + (terms[i]::jsonb ->> 'expires_in_ms')::bigint * interval '1 millisecond');
           END IF;
@@ -424,23 +489,16 @@ BEGIN
             extra := CASE WHEN state = 2 THEN 3 ELSE 5 END;
           END IF;
         ELSIF kind = 7 THEN
-          credit := amount;
-          SELECT o.seq, CASE WHEN o.kind = 3 THEN coalesce(h.settled, 0) ELSE abs(o.amount) END
-            - o.returned
-          INTO refunded, spare
-          FROM operation o
-          LEFT JOIN hold h ON o.kind = 3 AND h.bucket = l_bucket[k] AND h.account = l_account[k]
-            AND h.id = hash_name(concat(o.owner, ':', o.id))
-          WHERE o.bucket = coalesce(home_buckets[i], buckets[i]) AND o.owner = owners[i]
-            AND o.id = refs[i]::uuid AND o.account = l_account[k]
-            AND o.seq IS NOT NULL AND o.kind IN (2, 3, 11);
-          IF NOT FOUND THEN
+          credit := credit + amount;
+          SELECT sum(o.rest) INTO rest
+          FROM returnable(coalesce(home_buckets[i], buckets[i]), owners[i], refs[i]::uuid, l_bucket[k],
+            l_account[k]) o;
+          IF rest IS NULL THEN
             status := 4;
-          ELSIF spare < amount THEN
+          ELSIF rest < amount THEN
             status := 7;
-            extra := spare;
+            extra := rest;
           END IF;
-          l_refunded[k] := refunded;
         ELSIF kind = 6 THEN
           g := h_at[k];
           IF h_state[g] <> 0 THEN
@@ -484,9 +542,9 @@ BEGIN
         ELSE
           status := 4;
         END IF;
-        debit := debit + spill;
-        IF status = 0 AND (s_credited[s] + credit > largest OR s_debited[s] + debit > largest
-          OR s_held[s] + hold > largest) THEN
+        IF status = 0 AND (greatest(s_credited[s] + credit, s_debited[s] + debit, s_held[s] + hold) > largest
+          OR flag & 256 <> 0 AND greatest(s_credited[s] + credit + allowed,
+            s_debited[s] + debit + s_held[s] + hold) > largest_number) THEN
           status := 6;
         END IF;
       END IF;
@@ -498,8 +556,6 @@ BEGIN
         extra := micros(h_expires[g]);
       ELSIF status = 0 AND NOT quiet THEN
         m := m + 1;
-        m_refilled[m] := s_refilled[s];
-        m_allowed[m] := s_allowance[s];
         s_credited[s] := s_credited[s] + credit;
         s_debited[s] := s_debited[s] + debit;
         s_held[s] := s_held[s] + hold;
@@ -515,6 +571,7 @@ BEGIN
         m_line[m] := k;
         m_slot[m] := s;
         m_kind[m] := kind;
+        m_amount[m] := amount;
         m_seq[m] := s_seq[s];
         m_credit[m] := credit;
         m_debit[m] := debit;
@@ -533,10 +590,6 @@ BEGIN
         IF kind = 3 THEN
           any_new_hold := true;
         ELSIF kind IN (4, 5) THEN
-          m_state[m] := h_state[g];
-          m_ended_seq[m] := h_seq[g];
-          m_ended_at[m] := h_ended[g];
-          m_changed[m] := h_changed[g];
           h_settled[g] := CASE WHEN kind = 4 THEN debit END;
           h_state[g] := CASE WHEN kind = 5 THEN 2 WHEN state = 3 THEN 4 ELSE 1 END;
           h_seq[g] := s_seq[s];
@@ -547,78 +600,89 @@ BEGIN
       ELSIF status = 2 AND every IS NULL AND debit + hold <= allowed THEN
         extra := retry_at(l_bucket[k], l_account[k], debit + hold - available, flag & 4 <> 0,
           units[i], zones[i], moment);
-      ELSIF status = 2 AND every IS NOT NULL AND debit + hold - spill <= spare THEN
-        extra := micros(refilled + (debit - spill + hold - available) * every * interval '1 microsecond');
+      ELSIF status = 2 AND every IS NOT NULL AND amount <= allowed THEN
+        extra := filled_until(s_refilled[s], amount - standing, every);
       END IF;
+      IF status = 2 AND apart > 0 THEN extra := concat(extra, '/', apart); END IF;
       statuses[k] := status;
       extras[k] := extra;
-      -- What a refused rate limit has been refilled with is not in the balance.
-      shown[k] := CASE WHEN every IS NOT NULL THEN CASE WHEN status = 2 THEN credit - spill ELSE 0 END
+      l_flow[k] := CASE WHEN every IS NOT NULL THEN flow END;
+      shown[k] := CASE WHEN every IS NOT NULL THEN 0
         WHEN status = 0 AND kind <> 6 AND NOT quiet THEN s_allowance[s] ELSE allowed END;
       refused := refused OR status > 1;
     END LOOP;
 
-    IF refused THEN
-      -- All or nothing: undo the lines that were fine.
-      WHILE m > m_mark LOOP
-        s := m_slot[m];
-        k := m_line[m];
-        s_credited[s] := s_credited[s] - m_credit[m];
-        s_debited[s] := s_debited[s] - m_debit[m];
-        s_held[s] := s_held[s] - m_hold[m];
-        s_seq[s] := s_seq[s] - 1;
-        s_refilled[s] := m_refilled[m];
-        s_allowance[s] := m_allowed[m];
-        statuses[k] := 9;
-        IF every_us[l_ord[k]] IS NOT NULL THEN
-          -- Refilled for nothing, like a refused one; the debit has what was spilt in it.
-          shown[k] := m_credit[m] - m_debit[m]
-            + CASE WHEN m_kind[m] = 2 THEN amounts[l_ord[k]] ELSE 0 END;
-        END IF;
-        IF m_kind[m] NOT IN (4, 5) THEN wanted := wanted - 1; END IF;
-        IF m_kind[m] IN (4, 5) THEN
-          g := h_at[k];
-          h_state[g] := m_state[m];
-          h_settled[g] := NULL;
-          h_seq[g] := m_ended_seq[m];
-          h_ended[g] := m_ended_at[m];
-          h_changed[g] := m_changed[m];
-        END IF;
-        m := m - 1;
+    repeated := repeated AND NOT refused AND last > first;
+    IF refused OR repeated THEN
+      -- All or nothing: as it was before.
+      IF last > first THEN
+        s_credited := was_credited; s_debited := was_debited; s_held := was_held;
+        s_allowance := was_allowance; s_seq := was_seq; s_moved := was_moved; s_due := was_due;
+        s_refilled := was_refilled;
+        h_state := was_state; h_settled := was_settled; h_seq := was_ended_seq; h_ended := was_ended;
+        h_expires := was_expires; h_changed := was_changed;
+      END IF;
+      m := was_m;
+      wanted := was_wanted;
+      FOR k IN first..last LOOP
+        IF repeated THEN statuses[k] := 1; ELSIF statuses[k] = 0 THEN statuses[k] := 9; END IF;
+        -- What a refused rate limit would have been refilled with is not in the balance.
+        shown[k] := coalesce(l_flow[k], shown[k]);
       END LOOP;
     ELSE
-      FOR g IN m_mark + 1..m LOOP
+      FOR g IN was_m + 1..m LOOP
         s := m_slot[g];
         k := m_line[g];
         i := l_ord[k];
+        l_moved[k] := g;
+        lapsed := 0;
+        rest := amounts[i];
+        available := m_credited[g] - m_debited[g] - m_held[g];
+        -- What lapsed by lines before it is booked behind them all, and is gone from the grants already.
+        FOR j IN was_m + 1..m LOOP
+          IF m_slot[j] = s AND NOT m_main[j] THEN available := available - m_debit[j]; END IF;
+        END LOOP;
         IF m_kind[g] = 7 THEN
-          UPDATE operation o SET returned = o.returned + amounts[i]
-          WHERE o.bucket = coalesce(home_buckets[i], buckets[i]) AND o.owner = owners[i]
-            AND o.id = refs[i]::uuid AND o.account = s_account[s];
-        END IF;
-        IF s_granted[s] OR m_kind[g] = 8 THEN
+          available := available - rest;
+          -- To each line of the operation on this account what it took, until all is given back.
+          FOR past IN
+            SELECT * FROM returnable(coalesce(home_buckets[i], buckets[i]), owners[i], refs[i]::uuid,
+              s_bucket[s], s_account[s])
+          LOOP
+            share := least(rest, past.rest);
+            CONTINUE WHEN share = 0;
+            UPDATE operation o SET returned = o.returned + share WHERE o.ctid = past.place;
+            rest := rest - share;
+            available := available + share;
+            IF s_granted[s] THEN
+              gone := move_grants(s_bucket[s], s_account[s], 7::smallint, m_seq[g], 0, share, 0, NULL,
+                past.seq, ids[i], operation_ids[i], share, NULL, notes[i]::jsonb, moment, available, NULL);
+              lapsed := lapsed + gone;
+              available := available - gone;
+            END IF;
+          END LOOP;
+        ELSIF s_granted[s] OR m_kind[g] = 8 THEN
           lapsed := move_grants(s_bucket[s], s_account[s], m_kind[g], m_seq[g], m_debit[g],
-            m_credit[g], m_hold[g], h_made[h_at[k]], l_refunded[k],
-            CASE WHEN m_kind[g] = 10 THEN refs[i]::uuid ELSE ids[i] END,
+            m_credit[g], m_hold[g], h_made[h_at[k]], NULL,
+            CASE m_kind[g] WHEN 10 THEN refs[i]::uuid WHEN 8 THEN l_grant[k] ELSE ids[i] END,
             coalesce(operation_ids[i], h_operation[k]),
-            amounts[i], terms[i]::jsonb, notes[i]::jsonb, moment,
-            m_credited[g] - m_debited[g] - m_held[g]);
+            amounts[i], terms[i]::jsonb, notes[i]::jsonb, moment, available, l_feature[k]);
           s_granted[s] := true;
-          IF lapsed > 0 THEN
-            m := m + 1;
-            s_debited[s] := s_debited[s] + lapsed;
-            s_seq[s] := s_seq[s] + 1;
-            m_line[m] := k; m_slot[m] := s; m_kind[m] := 9; m_seq[m] := s_seq[s];
-            m_credit[m] := 0; m_debit[m] := lapsed; m_hold[m] := 0;
-            m_credited[m] := s_credited[s]; m_debited[m] := s_debited[s]; m_held[m] := s_held[s];
-            m_allowance[m] := s_allowance[s]; m_main[m] := false;
-          END IF;
+        END IF;
+        IF lapsed > 0 THEN
+          m := m + 1;
+          s_debited[s] := s_debited[s] + lapsed;
+          s_seq[s] := s_seq[s] + 1;
+          m_line[m] := k; m_slot[m] := s; m_kind[m] := 9; m_seq[m] := s_seq[s];
+          m_credit[m] := 0; m_debit[m] := lapsed; m_hold[m] := 0;
+          m_credited[m] := s_credited[s]; m_debited[m] := s_debited[s]; m_held[m] := s_held[s];
+          m_allowance[m] := s_allowance[s]; m_main[m] := false;
         END IF;
       END LOOP;
     END IF;
     FOR k IN first..last LOOP
       s := l_slot[k];
-      IF statuses[k] = 1 THEN
+      IF statuses[k] = 1 AND l_hold[k] IS NOT NULL THEN
         SELECT concat_ws(',', l_ord[k], 1, v.seq, v.credited, v.debited, v.held, v.allowance,
           micros(v.at))
         INTO extra
@@ -641,9 +705,15 @@ BEGIN
         answers[k] := extra;
         CONTINUE;
       END IF;
-      answers[k] := concat_ws(',', l_ord[k], statuses[k], coalesce(s_seq[s], 0),
-        coalesce(s_credited[s], 0), coalesce(s_debited[s], 0), coalesce(s_held[s], 0),
-        coalesce(shown[k], 0),
+      -- As its own movement left the account, which is what a repetition will be told.
+      g := l_moved[k];
+      -- With what lapsed right after it, as replay() finds it.
+      FOR i IN coalesce(g, m) + 1..m LOOP
+        IF m_slot[i] = s AND m_seq[i] = m_seq[g] + 1 AND NOT m_main[i] THEN g := i; EXIT; END IF;
+      END LOOP;
+      answers[k] := concat_ws(',', l_ord[k], statuses[k], coalesce(m_seq[g], s_seq[s], 0),
+        coalesce(m_credited[g], s_credited[s], 0), coalesce(m_debited[g], s_debited[s], 0),
+        coalesce(m_held[g], s_held[s], 0), coalesce(shown[k], 0),
         coalesce(micros(s_moved[s]), 0), extras[k]);
     END LOOP;
     IF refused AND flags[l_ord[first]] & 128 <> 0 AND ids[l_ord[first]] IS NOT NULL THEN
@@ -660,14 +730,15 @@ BEGIN
   -- 6. Writes.
   IF m > 0 THEN
     IF wanted > 0 THEN
-      INSERT INTO operation (bucket, owner, id, line, kind, account, amount, seq, at, ref)
+      -- Where less was taken than was asked for, that is kept as what a refusal would have said.
+      INSERT INTO operation (bucket, owner, id, line, kind, account, amount, refusal, seq, at, ref)
       SELECT coalesce(home_buckets[x.i], buckets[x.i]), owners[x.i], ids[x.i], x.line, kinds[x.i],
-        s_account[x.slot], amounts[x.i], x.seq, s_moved[x.slot],
-        CASE WHEN kinds[x.i] = 7 THEN refs[x.i]::uuid END
+        s_account[x.slot], x.amount, nullif(amounts[x.i], x.amount), x.seq, s_moved[x.slot],
+        CASE WHEN kinds[x.i] IN (7, 10) THEN refs[x.i]::uuid END
       FROM (
-        SELECT l_ord[u.line] AS i, u.op_line AS line, u.slot, u.seq
-        FROM unnest(m_line, m_op_line, m_slot, m_kind, m_seq, m_main)
-          WITH ORDINALITY AS u(line, op_line, slot, kind, seq, main, ord)
+        SELECT l_ord[u.line] AS i, u.op_line AS line, u.slot, u.seq, u.amount
+        FROM unnest(m_line, m_op_line, m_slot, m_kind, m_seq, m_main, m_amount)
+          WITH ORDINALITY AS u(line, op_line, slot, kind, seq, main, amount, ord)
         -- Behind m are leftovers of operations that were refused.
         WHERE u.ord <= m AND u.main AND u.kind NOT IN (4, 5)
       ) x;
@@ -685,15 +756,17 @@ BEGIN
     )
     INSERT INTO movement (bucket, kind, account, seq, at, credit, debit, hold, credited, debited,
       held, allowance, operation_id, hold_id, grant_id, note)
-    SELECT s_bucket[u.slot], u.kind, s_account[u.slot], u.seq, s_moved[u.slot], u.credit, u.debit, u.hold,
+    SELECT s_bucket[u.slot],
+      CASE WHEN u.main AND kinds[l_ord[u.line]] IN (15, 16) THEN kinds[l_ord[u.line]] ELSE u.kind END,
+      s_account[u.slot], u.seq, s_moved[u.slot], u.credit, u.debit, u.hold,
       u.credited, u.debited, u.held, u.allowance,
       coalesce(operation_ids[l_ord[u.line]], h_operation[u.line]),
       CASE WHEN u.kind = 3 THEN refs[l_ord[u.line]]::uuid ELSE l_hold[u.line] END,
-      CASE u.kind WHEN 8 THEN ids[l_ord[u.line]] WHEN 10 THEN refs[l_ord[u.line]]::uuid END,
+      CASE u.kind WHEN 8 THEN l_grant[u.line] WHEN 10 THEN refs[l_ord[u.line]]::uuid END,
       notes[l_ord[u.line]]::jsonb
     FROM unnest(m_line, m_slot, m_kind, m_seq, m_credit, m_debit, m_hold, m_credited,
-        m_debited, m_held, m_allowance)
-      AS u(line, slot, kind, seq, credit, debit, hold, credited, debited, held, allowance)
+        m_debited, m_held, m_allowance, m_main)
+      AS u(line, slot, kind, seq, credit, debit, hold, credited, debited, held, allowance, main)
     LIMIT m;
   END IF;
   IF any_new_hold THEN

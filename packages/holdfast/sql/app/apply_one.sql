@@ -40,13 +40,12 @@ DECLARE
   answer text;
 BEGIN
   IF unit IS NOT NULL THEN
-    account := window_account(base, date_trunc(unit, clock_timestamp(), zone));
+    account := window_account(base, window_start(unit, zone, clock_timestamp()));
   END IF;
   IF kind = 2 THEN
     debit := amount;
   ELSIF kind = 3 THEN
     holding := amount;
-    until := clock_timestamp() + ttl_ms * interval '1 millisecond';
   ELSE
     credit := amount;
   END IF;
@@ -55,11 +54,14 @@ BEGIN
     FROM balance x
     WHERE x.bucket = bucket AND x.account = account
       AND (credit > 0
-        OR x.credited - x.debited - x.held >= amount - coalesce(allowance, x.allowance))
+        OR can_give(x.credited, x.debited, x.held, x.allowance, x.pinned, x.refilled_at, allowance, NULL, NULL)
+          >= amount)
       AND x.due_at > clock_timestamp() AND NOT (x.granted OR x.pinned) AND x.refilled_at IS NULL
-      AND amount BETWEEN 1 AND 4611686018427387903 - greatest(x.credited, x.debited, x.held)
-      AND coalesce(allowance, 0) BETWEEN 0 AND 4611686018427387903
-      AND kind IN (1, 2, 3, 12, 13) AND flag & 129 = 0
+      -- Whatever is exact as a JavaScript number too; the rest is not plain.
+      AND amount BETWEEN 1 AND 9007199254740991 AND coalesce(allowance, 0) BETWEEN 0 AND 9007199254740991
+      AND greatest(x.credited + credit + coalesce(allowance, x.allowance), x.debited + debit + x.held + holding)
+        <= 9007199254740991
+      AND kind IN (1, 2, 3, 12, 13) AND flag & 1153 = 0
       AND (kind <> 3 OR ttl_ms BETWEEN 1 AND 100 * 366 * 86400000::bigint);
     EXIT WHEN NOT FOUND;
     WITH changed AS (
@@ -70,7 +72,9 @@ BEGIN
           THEN greatest(coalesce(allowance, x.allowance), x.debited + x.held - x.credited - credit)
           ELSE coalesce(allowance, x.allowance) END,
         seq = x.seq + 1, moved_at = greatest(x.moved_at, clock_timestamp()),
-        due_at = least(x.due_at, until)
+        -- May have waited for the row since, so that this can be too early, but never too late.
+        due_at = CASE WHEN kind = 3
+          THEN least(x.due_at, clock_timestamp() + ttl_ms * interval '1 millisecond') ELSE x.due_at END
       WHERE x.bucket = bucket AND x.account = account AND x.seq = seen
         AND NOT EXISTS (
           SELECT FROM operation o WHERE o.bucket = bucket AND o.owner = owner AND o.id = id
@@ -86,16 +90,16 @@ BEGIN
     SELECT bucket, kind, account, c.seq, c.moved_at, credit, debit, holding, c.credited, c.debited,
       c.held, c.allowance, operation_id, CASE WHEN kind = 3 THEN ref::uuid END, note::jsonb
     FROM changed c
-    RETURNING concat_ws(',', 1, 0, v.seq, v.credited, v.debited, v.held, v.allowance, micros(v.at),
-      micros(until))
+    RETURNING concat_ws(',', 1, 0, v.seq, v.credited, v.debited, v.held, v.allowance, micros(v.at))
     INTO answer;
-    IF FOUND THEN
-      IF kind = 3 THEN
-        INSERT INTO hold (bucket, id, account, amount, expires_at, made_seq, operation_id)
-        VALUES (bucket, ref::uuid, account, amount, until, seen + 1, operation_id);
-      END IF;
-      RETURN answer;
+    IF FOUND AND kind = 3 THEN
+      -- Its time begins when the row is ours.
+      until := clock_timestamp() + ttl_ms * interval '1 millisecond';
+      INSERT INTO hold (bucket, id, account, amount, expires_at, made_seq, operation_id)
+      VALUES (bucket, ref::uuid, account, amount, until, seen + 1, operation_id);
+      RETURN concat_ws(',', answer, micros(until));
     END IF;
+    IF FOUND THEN RETURN answer; END IF;
   END LOOP;
   RETURN apply(ARRAY[1], ARRAY[bucket], ARRAY[base], ARRAY[owner], ARRAY[id], ARRAY[operation_id],
     ARRAY[kind], ARRAY[book], ARRAY[key], ARRAY[scope], ARRAY[amount], ARRAY[allowance], ARRAY[flag],

@@ -42,7 +42,8 @@ SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
-  largest CONSTANT bigint := 4611686018427387903;
+  -- Exact as a JavaScript number, whoever reads it.
+  largest CONSTANT bigint := 9007199254740991;
   most_lines CONSTANT integer := 1024;
   most_amount CONSTANT bigint := 2 ^ 53 / most_lines;
   moment CONSTANT timestamptz := clock_timestamp();
@@ -56,20 +57,20 @@ BEGIN
       (sum(CASE WHEN u.kind = 2 THEN u.amount ELSE 0 END::float8) OVER w)::bigint AS debits,
       (sum(CASE WHEN u.kind = 3 THEN u.amount ELSE 0 END::float8) OVER w)::bigint AS holds,
       min(u.allowance) OVER w AS least_allowance, count(u.allowance) OVER w AS allowances,
-      min(u.until) OVER w AS least_until,
+      min(u.lasts) OVER w AS least_lasts,
       row_number() OVER w AS nth, lead(u.ord) OVER w IS NULL AS last
     FROM (
       SELECT u.ord, u.bucket, coalesce(u.owner, u.base) AS owner, u.id,
         coalesce(u.operation, u.id::text) AS operation, u.kind, u.amount, u.allowance, u.note,
         CASE WHEN u.unit IS NULL THEN u.base
-          ELSE window_account(u.base, date_trunc(u.unit, moment, u.zone)) END AS account,
+          ELSE window_account(u.base, window_start(u.unit, u.zone, moment)) END AS account,
         CASE WHEN u.kind = 3 THEN u.ref::uuid END AS hold,
-        CASE WHEN u.kind = 3 THEN moment + u.ttl * interval '1 millisecond' END AS until
+        CASE WHEN u.kind = 3 THEN u.ttl * interval '1 millisecond' END AS lasts
       FROM unnest(buckets, bases, owners, ids, operation_ids, kinds, amounts, allowances, flags, notes,
           units, zones, ttls_ms, refs)
         WITH ORDINALITY AS u(bucket, base, owner, id, operation, kind, amount, allowance, flag, note,
           unit, zone, ttl, ref, ord)
-      WHERE u.kind IN (1, 2, 3, 12, 13) AND u.flag & 129 = 0 AND u.amount BETWEEN 1 AND most_amount
+      WHERE u.kind IN (1, 2, 3, 12, 13) AND u.flag & 1153 = 0 AND u.amount BETWEEN 1 AND most_amount
         AND coalesce(u.allowance, 0) BETWEEN 0 AND largest AND u.id IS NOT NULL
         AND (u.kind <> 3 OR u.ref IS NOT NULL AND u.ttl BETWEEN 1 AND 100 * 366 * 86400000::bigint)
         AND NOT EXISTS (
@@ -83,19 +84,24 @@ BEGIN
     UPDATE balance b
     SET credited = b.credited + l.credits, debited = b.debited + l.debits, held = b.held + l.holds,
       allowance = coalesce(l.allowance, b.allowance), seq = b.seq + l.nth,
-      moved_at = greatest(b.moved_at, moment), due_at = least(b.due_at, l.least_until)
+      moved_at = greatest(b.moved_at, moment),
+      -- May have waited for the row since, so that this can be too early, but never too late.
+      due_at = least(b.due_at, moment + l.least_lasts)
     FROM (SELECT l.* FROM line l WHERE l.last) l
     WHERE b.bucket = l.bucket AND b.account = l.account
-      AND b.credited - b.debited - b.held + coalesce(l.least_allowance, b.allowance)
-        >= l.debits + l.holds
+      AND can_give(b.credited, b.debited, b.held, b.allowance, b.pinned, b.refilled_at, l.least_allowance, NULL,
+        NULL) >= l.debits + l.holds
       AND l.allowances IN (0, l.nth)
       AND NOT (b.granted OR b.pinned OR b.walled) AND b.refilled_at IS NULL AND b.due_at > moment
-      AND greatest(b.credited, b.debited, b.held) <= largest - 2 ^ 53
+      AND greatest(b.credited + l.credits + coalesce(l.allowance, b.allowance),
+        b.debited + l.debits + b.held + l.holds) <= largest
     RETURNING b.bucket, b.account, b.credited - l.credits AS credited, b.debited - l.debits AS debited,
-      b.held - l.holds AS held, b.allowance, b.seq - l.nth AS seq, b.moved_at
+      b.held - l.holds AS held, b.allowance, b.seq - l.nth AS seq, b.moved_at,
+      -- A hold begins when the row is ours.
+      CASE WHEN l.least_lasts IS NOT NULL THEN clock_timestamp() END AS begins
   ), done AS MATERIALIZED (
     SELECT l.ord, l.bucket, l.account, l.owner, l.id, l.operation, l.kind, l.amount, l.note, l.hold,
-      l.until, c.credited + l.credits AS credited, c.debited + l.debits AS debited,
+      c.begins + l.lasts AS until, c.credited + l.credits AS credited, c.debited + l.debits AS debited,
       c.held + l.holds AS held, coalesce(l.allowance, c.allowance) AS allowance, c.seq + l.nth AS seq,
       c.moved_at AS at
     -- A full join, because that is never a nested loop; what was not changed is left out after it, by

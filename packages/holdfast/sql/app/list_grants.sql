@@ -13,12 +13,7 @@ AS $$
 DECLARE
   answer text;
 BEGIN
-  PERFORM FROM balance b
-  WHERE b.bucket = bucket AND b.account = account AND b.due_at <= clock_timestamp()
-  FOR NO KEY UPDATE;
-  IF FOUND THEN
-    PERFORM fall_due(bucket, account);
-  END IF;
+  PERFORM book_due(bucket, account);
   SELECT json_agg(json_build_object(
     'id', x.id, 'operationId', x.operation_id, 'amount', x.amount::text,
     'remaining', x.remaining::text, 'lapsed', x.lapsed::text, 'priority', x.priority,

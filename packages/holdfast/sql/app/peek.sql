@@ -14,24 +14,16 @@ AS $$
 #variable_conflict use_variable
 DECLARE
   moment CONSTANT timestamptz := clock_timestamp();
-  since CONSTANT timestamptz := date_trunc(unit, moment, zone);
+  since CONSTANT timestamptz := window_start(unit, zone, moment);
   account CONSTANT uuid := coalesce(window_account(base, since), base);
   b balance%ROWTYPE;
   allowed bigint;
-  refilled timestamptz;
-  credit bigint := 0;
-  spare bigint;
   booked bigint;
   available bigint;
   retry bigint;
 BEGIN
-  SELECT x.* INTO b FROM balance x WHERE x.bucket = bucket AND x.account = account;
-  IF b.account IS NULL AND unit IS NOT NULL THEN
-    -- A window that nobody has used yet starts with the limit of the key.
-    SELECT x.pinned, x.allowance INTO b.pinned, b.allowance
-    FROM balance x WHERE x.bucket = bucket AND x.account = base;
-  END IF;
-  allowed := CASE WHEN b.pinned THEN b.allowance ELSE coalesce(allowance, b.allowance, 0) END;
+  SELECT x.* INTO b FROM standing(bucket, account, base) x;
+  allowed := limit_of(b.allowance, b.pinned, b.refilled_at, allowance, every_us);
   b.credited := coalesce(b.credited, 0);
   b.debited := coalesce(b.debited, 0);
   b.held := coalesce(b.held, 0);
@@ -42,28 +34,14 @@ BEGIN
       WHERE h.bucket = bucket AND h.account = account AND h.state = 0 AND h.expires_at <= moment
     ), 0);
   END IF;
-  IF every_us IS NULL THEN
-    available := b.credited - b.debited - b.held + allowed;
-    IF available < amount AND amount <= allowed THEN
+  available := can_give(b.credited, b.debited, b.held, b.allowance, b.pinned, b.refilled_at, allowance, every_us,
+    moment);
+  IF available < amount AND amount <= allowed THEN
+    retry := CASE WHEN every_us IS NOT NULL
+      THEN filled_until(b.refilled_at, amount - b.credited + b.debited + b.held, every_us)
       -- Counted from the top: what is due comes back first.
-      retry := retry_at(bucket, account, amount - allowed - b.credited + b.debited + booked, rolling,
-        unit, zone, moment);
-    END IF;
-  ELSE
-    -- The same as in apply(). What a full bucket was given back spills over.
-    spare := allowed - b.credited + b.debited + b.held;
-    credit := coalesce(
-      floor(extract(epoch FROM moment - b.refilled_at) * 1000000 / every_us)::bigint, spare);
-    IF credit >= spare THEN
-      credit := spare;
-      refilled := moment;
-    ELSE
-      refilled := b.refilled_at + credit * every_us * interval '1 microsecond';
-    END IF;
-    available := b.credited + credit - b.debited - b.held;
-    IF available < amount AND amount <= allowed THEN
-      retry := micros(refilled + (amount - available) * every_us * interval '1 microsecond');
-    END IF;
+      ELSE retry_at(bucket, account, amount - allowed - b.credited + b.debited + booked, rolling, unit, zone,
+        moment) END;
   END IF;
   RETURN json_build_object('limit', allowed::text, 'available', available::text,
     'held', b.held::text, 'used', (b.debited - b.credited)::text, 'retry', retry::text,

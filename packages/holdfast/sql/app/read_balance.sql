@@ -44,7 +44,8 @@ BEGIN
   m.debited := b.debited;
   m.held := b.held;
   m.allowance := b.allowance;
-  IF b.moved_at > moment THEN
+  -- Without a moment it is as it is, also if the clock has gone back since.
+  IF as_of IS NOT NULL AND b.moved_at > moment THEN
     SELECT x.* INTO c FROM checkpoint x WHERE x.bucket = bucket AND x.account = a.id;
     IF c.at > moment THEN RETURN json_build_object('gone', true); END IF;
     low := coalesce(c.seq, 0);

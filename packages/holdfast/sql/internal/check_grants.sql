@@ -37,17 +37,19 @@ AS $$
     WHERE c.bucket = d.bucket AND c.account = d.account AND c.id = d.grant_id
   )
   UNION ALL
-  SELECT b.bucket, b.account, format('the balance has %s, its active grants have %s',
-    b.credited - b.debited - b.held, coalesce(g.remaining, 0))
+  SELECT b.bucket, b.account, format('the balance has %s, its active grants have %s, and %s for some features only',
+    b.credited - b.debited - b.held, coalesce(g.remaining, 0), coalesce(g.apart, 0))
   FROM balance b
   LEFT JOIN (
-    SELECT c.bucket, c.account, sum(c.remaining) FILTER (WHERE c.state = 1) AS remaining
+    SELECT c.bucket, c.account,
+      sum(c.remaining) FILTER (WHERE c.state = 1 AND open_to(c.note, NULL)) AS remaining,
+      sum(c.remaining) FILTER (WHERE c.state = 1 AND NOT open_to(c.note, NULL)) AS apart
     FROM credit_grant c
     WHERE c.bucket BETWEEN first_bucket AND last_bucket
     GROUP BY c.bucket, c.account
   ) g ON g.bucket = b.bucket AND g.account = b.account
   WHERE b.bucket BETWEEN first_bucket AND last_bucket AND b.granted
-    AND coalesce(g.remaining, 0) <> greatest(b.credited - b.debited - b.held, 0)
+    AND coalesce(g.remaining, 0) <> greatest(b.credited - b.debited - b.held - coalesce(g.apart, 0), 0)
   UNION ALL
   SELECT c.bucket, c.account, format('grant %s: falls due at %s, the balance at %s', c.id, c.due_at,
     coalesce(b.due_at::text, 'no time'))

@@ -1,8 +1,8 @@
--- Draws an amount from the active grants of an account in burn order, and notes which grant paid how
--- much of the movement. What no grant can pay is noted without one. Pays arrears only as far as
+-- Draws an amount from the active grants of an account that are open to a feature, in burn order, and notes which grant
+-- paid how much of the movement. What no grant can pay is noted without one. Pays arrears only as far as
 -- there is something to pay them from. The caller has locked the balance.
 CREATE OR REPLACE FUNCTION :"schema".draw_grants(
-  bucket smallint, account uuid, seq bigint, amount bigint, arrears boolean
+  bucket smallint, account uuid, seq bigint, amount bigint, arrears boolean, feature text
 ) RETURNS void
 LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 #variable_conflict use_variable
@@ -19,6 +19,7 @@ BEGIN
   FOR g IN
     SELECT c.ctid AS place, c.id, c.remaining FROM credit_grant c
     WHERE c.bucket = bucket AND c.account = account AND c.state = 1 AND NOT c.empty
+      AND open_to(c.note, feature)
     ORDER BY c.priority, c.expires_at, c.ordinal
   LOOP
     share := least(rest, g.remaining);

@@ -15,8 +15,8 @@ BEGIN
   b.moved_at := greatest(b.moved_at, moment);
   WITH due AS (
     SELECT h.id, h.amount, h.operation_id, h.made_seq,
-      row_number() OVER (ORDER BY h.expires_at, h.id) AS position,
-      sum(h.amount) OVER (ORDER BY h.expires_at, h.id) AS freed
+      row_number() OVER (ORDER BY h.expires_at, h.made_seq) AS position,
+      sum(h.amount) OVER (ORDER BY h.expires_at, h.made_seq) AS freed
     FROM hold h
     WHERE h.bucket = bucket AND h.account = account AND h.state = 0 AND h.expires_at <= moment
   ), ended AS (
@@ -35,7 +35,7 @@ BEGIN
   INTO fallen, b.held, b.seq
   FROM due;
   UPDATE balance x
-  SET held = b.held, seq = b.seq, moved_at = b.moved_at,
+  SET held = b.held, seq = b.seq, moved_at = CASE WHEN fallen > 0 THEN b.moved_at ELSE x.moved_at END,
     due_at = coalesce((
       SELECT min(h.expires_at) FROM hold h
       WHERE h.bucket = bucket AND h.account = account AND h.state = 0 AND h.expires_at > moment

@@ -50,7 +50,7 @@ BEGIN
   IF loose > 0 THEN
     PERFORM take_up(bucket, account, seq, loose, operation_id, moment);
   END IF;
-  PERFORM draw_grants(bucket, account, seq, owed, true);
+  PERFORM draw_grants(bucket, account, seq, owed, true, NULL);
   RETURN lapsed;
 END;
 $$;

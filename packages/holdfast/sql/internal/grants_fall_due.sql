@@ -20,13 +20,13 @@ BEGIN
   LOOP
     SELECT x.* INTO h FROM hold x
     WHERE x.bucket = bucket AND x.account = account AND x.state = 0
-    ORDER BY x.expires_at LIMIT 1;
+    ORDER BY x.expires_at, x.made_seq LIMIT 1;
     SELECT x.* INTO g FROM credit_grant x
     WHERE x.bucket = bucket AND x.account = account AND x.due_at < 'infinity'
     ORDER BY x.due_at LIMIT 1;
     b.due_at := least(h.expires_at, g.due_at, 'infinity');
     EXIT WHEN b.due_at > moment;
-    owed := greatest(b.debited + b.held - b.credited, 0);
+    owed := greatest(set_apart(bucket, account, NULL) - b.credited + b.debited + b.held, 0);
     IF h.expires_at = b.due_at THEN
       b := book_movement(b, 6::smallint, 0, 0, - h.amount, h.operation_id, h.id, NULL);
       UPDATE hold x SET state = 3, seq = b.seq, ended_at = b.moved_at
@@ -39,7 +39,7 @@ BEGIN
       b := book_movement(b, 8::smallint, g.amount, 0, 0, g.operation_id, NULL, g.id);
       UPDATE credit_grant x SET state = 1
       WHERE x.bucket = bucket AND x.account = account AND x.id = g.id;
-      PERFORM draw_grants(bucket, account, b.seq, owed, true);
+      PERFORM draw_grants(bucket, account, b.seq, owed, true, NULL);
     ELSE
       rolled := CASE WHEN g.rollover_for IS NULL THEN 0 ELSE least(g.remaining, g.rollover_limit) END;
       UPDATE credit_grant x
@@ -58,8 +58,8 @@ BEGIN
     END IF;
   END LOOP;
   UPDATE balance x
-  SET credited = b.credited, debited = b.debited, held = b.held, seq = b.seq, moved_at = b.moved_at,
-    due_at = b.due_at
+  SET credited = b.credited, debited = b.debited, held = b.held, seq = b.seq,
+    moved_at = CASE WHEN b.seq > before THEN b.moved_at ELSE x.moved_at END, due_at = b.due_at
   WHERE x.bucket = bucket AND x.account = account;
   RETURN b.seq - before;
 END;

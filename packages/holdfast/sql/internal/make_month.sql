@@ -1,22 +1,27 @@
--- Makes the partition of a month in UTC, by its first day, unless it is there.
+-- Makes the partition of a month in UTC, by its first day, unless it is there. It is made apart and attached, so that
+-- others can write to all months meanwhile. Whoever reads all movements, or the default partition, is waited for, but
+-- only for a moment: everybody who comes after us would wait behind us.
 CREATE OR REPLACE FUNCTION :"schema".make_month(first date) RETURNS boolean
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql
+SET search_path = :"schema", pg_temp
+SET lock_timeout = '100ms'
+AS $$
 DECLARE
   name CONSTANT text := 'movement_' || to_char(first, 'YYYYMM');
 BEGIN
   IF to_regclass(format('%I.%I', current_schema(), name)) IS NOT NULL THEN
     RETURN false;
   END IF;
-  EXECUTE format(
-    'CREATE TABLE %I.%I PARTITION OF %I.movement FOR VALUES FROM (%L) TO (%L)',
-    current_schema(), name, current_schema(),
-    first::timestamp AT TIME ZONE 'UTC', (first + interval '1 month') AT TIME ZONE 'UTC'
-  );
+  EXECUTE format('CREATE TABLE %I.%I (LIKE %1$I.movement INCLUDING ALL)', current_schema(), name);
   -- Triggers of statements are not inherited.
   EXECUTE format(
     'CREATE TRIGGER movement_no_truncate BEFORE TRUNCATE ON %I.%I '
       'FOR EACH STATEMENT EXECUTE FUNCTION %I.refuse_change()',
     current_schema(), name, current_schema()
+  );
+  EXECUTE format('ALTER TABLE %I.movement ATTACH PARTITION %1$I.%I FOR VALUES FROM (%L) TO (%L)',
+    current_schema(), name,
+    first::timestamp AT TIME ZONE 'UTC', (first + interval '1 month') AT TIME ZONE 'UTC'
   );
   RETURN true;
 END;

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION :"schema".open_account(
 LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-  since timestamptz := date_trunc(unit, moment, zone);
+  since timestamptz := window_start(unit, zone, moment);
   pinned bigint;
 BEGIN
   IF base IS DISTINCT FROM key_account(scope, book, key) OR bucket <> bucket_of(scope)

@@ -1,8 +1,8 @@
 -- Notes a grant that the caller books, who has locked the balance. What the account owes is paid from
--- it first. Returns how much of it lapses at once: all, if it has expired already.
+-- it first, unless it is restricted to features. Returns how much of it lapses at once: all, if it has expired already.
 CREATE OR REPLACE FUNCTION :"schema".open_grant(
   bucket smallint, account uuid, seq bigint, id uuid, operation_id text, amount bigint, terms jsonb,
-  note jsonb, moment timestamptz, balance_before bigint
+  note jsonb, moment timestamptz, balance_before bigint, owed bigint
 ) RETURNS bigint
 LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 #variable_conflict use_variable
@@ -28,10 +28,11 @@ BEGIN
     CASE WHEN late THEN 0 ELSE amount END, late, CASE WHEN late THEN amount ELSE 0 END, begins, ends,
     CASE WHEN late THEN 2 WHEN pending THEN 0 ELSE 1 END,
     coalesce((terms ->> 'rollover_limit')::bigint, 0), (terms ->> 'rollover_for')::interval,
-    operation_id, note);
+    operation_id, CASE WHEN jsonb_exists(terms, 'only_for')
+      THEN coalesce(note, '{}') || jsonb_build_object('onlyFor', terms -> 'only_for') ELSE note - 'onlyFor' END);
   IF late THEN RETURN amount; END IF;
   IF NOT pending THEN
-    PERFORM draw_grants(bucket, account, seq, - balance_before, true);
+    PERFORM draw_grants(bucket, account, seq, owed, true, NULL);
   END IF;
   RETURN 0;
 END;

@@ -11,7 +11,7 @@ BEGIN
     RETURN (
       SELECT micros(min(x.expires_at))
       FROM (
-        SELECT h.expires_at, sum(h.amount) OVER (ORDER BY h.expires_at, h.id) AS freed
+        SELECT h.expires_at, sum(h.amount) OVER (ORDER BY h.expires_at, h.made_seq) AS freed
         FROM hold h
         WHERE h.bucket = bucket AND h.account = account AND h.state = 0
       ) x

@@ -8,4 +8,8 @@ LANGUAGE sql SET search_path = :"schema", pg_temp AS $$
     expires_at, state, operation_id)
   VALUES (bucket, account, hash_name(concat(account, ':', seq)), 50, seq, amount, amount, moment,
     'infinity', 1, coalesce(operation_id, ''))
+  -- A movement that gives back what several lines took does so line by line.
+  ON CONFLICT (bucket, account, id) DO UPDATE
+  SET amount = credit_grant.amount + excluded.amount, remaining = credit_grant.remaining + excluded.remaining,
+    empty = false
 $$;

@@ -16,8 +16,9 @@ AS $$
         OR m.debited <> coalesce(lag(m.debited) OVER w, c.debited, 0) + m.debit
         OR m.held <> coalesce(lag(m.held) OVER w, c.held, 0) + m.hold AS broken,
       m.at < coalesce(lag(m.at) OVER w, c.at) AS back,
-      -- Debits and holds are never made unchecked; what is, is an adjustment.
-      m.kind IN (2, 3) AND m.credited - m.debited - m.held + m.allowance < 0 AS beyond,
+      -- Debits and holds are not made unchecked, unless they say so; what is, is an adjustment.
+      m.kind IN (2, 3, 15) AND m.credited - m.debited - m.held + m.allowance < 0
+        AND coalesce(m.note ->> 'overage', '') <> 'true' AS beyond,
       lead(m.seq) OVER w IS NULL AS ends
     FROM movement m
     LEFT JOIN checkpoint c ON c.bucket = m.bucket AND c.account = m.account

@@ -1,8 +1,8 @@
 -- Writes down where every account stood at the end of a month, then drops the movements of that month;
 -- returns how many accounts that were. Months go in order, the oldest first; at least the month before
--- this one is kept. If a lock is not to be had within seconds, it fails and nothing was changed.
+-- this one is kept. If a lock is not to be had within a moment, it fails and nothing was changed.
 CREATE OR REPLACE FUNCTION :"schema".drop_month(first date) RETURNS bigint
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET lock_timeout = '5s' AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
   name CONSTANT text := 'movement_' || to_char(first, 'YYYYMM');
   ends CONSTANT timestamptz := (first + interval '1 month') AT TIME ZONE 'UTC';
@@ -22,6 +22,10 @@ BEGIN
   END IF;
   IF EXISTS (SELECT FROM operation o WHERE o.at < ends AND o.seq IS NOT NULL AND o.kind <> 3) THEN
     RAISE EXCEPTION 'operation ids of this month are still remembered: forget them first'
+      USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  IF EXISTS (SELECT FROM follower f WHERE f.read_up_to < ends) THEN
+    RAISE EXCEPTION 'somebody follows movements and has not read those of this month'
       USING ERRCODE = 'object_not_in_prerequisite_state';
   END IF;
   EXECUTE format($sql$

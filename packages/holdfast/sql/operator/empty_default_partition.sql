@@ -1,8 +1,8 @@
 -- Moves what went to the default partition, because its month had none, to a partition of that month.
 -- Returns how many movements that were. Nobody else can read or write movements meanwhile; if the
--- lock is not to be had within seconds, it fails and nothing was changed.
+-- lock is not to be had within a moment, it fails and nothing was changed.
 CREATE OR REPLACE FUNCTION :"schema".empty_default_partition() RETURNS bigint
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET lock_timeout = '5s' AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
   months date[];
   first date;

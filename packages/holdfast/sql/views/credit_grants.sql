@@ -8,6 +8,6 @@ SELECT a.book, a.key, a.scope, c.id AS grant_id, c.priority, c.amount, c.remaini
   c.effective_at, nullif(c.expires_at, 'infinity') AS expires_at,
   c.due_at <= statement_timestamp() AS overdue,
   nullif(c.rollover_limit, 0) AS rollover_limit, c.rollover_for, c.rolled_from, c.operation_id, c.note,
-  c.bucket, c.account
+  c.bucket, c.account, c.note -> 'onlyFor' AS only_for
 FROM :"schema".credit_grant c
 JOIN :"schema".account a ON a.bucket = c.bucket AND a.id = c.account;

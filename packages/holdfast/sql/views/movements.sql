@@ -6,7 +6,7 @@ SELECT a.book, a.key, a.scope,
   nullif(a.window_end, 'infinity') AS window_end,
   m.seq AS sequence, m.at,
   -- The words of movement_kind(), which readers of this view may not call.
-  ('{credit,debit,hold,settle,release,expire,refund,grant,lapse,void,adjust,opening,return,limit}'::text[])[m.kind]
+  ('{credit,debit,hold,settle,release,expire,refund,grant,lapse,void,adjust,opening,return,limit,transfer-out,transfer-in}'::text[])[m.kind]
     AS kind,
   m.credit, m.debit, m.hold, m.credited, m.debited, m.held, m.allowance,
   m.credited - m.debited - m.held + m.allowance AS available,

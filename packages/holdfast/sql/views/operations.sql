@@ -3,7 +3,7 @@
 -- operation's own are in movements.
 CREATE OR REPLACE VIEW :"schema".operations AS
 SELECT a.book, a.key, a.scope, m.operation_id, o.line,
-  ('{credit,debit,hold,settle,release,expire,refund,grant,lapse,void,adjust,opening,return,limit}'::text[])[o.kind]
+  ('{credit,debit,hold,settle,release,expire,refund,grant,lapse,void,adjust,opening,return,limit,transfer-out,transfer-in}'::text[])[o.kind]
     AS kind,
   o.amount, o.returned, o.seq AS sequence, o.at, o.refused_until, o.id, o.bucket, o.account
 FROM :"schema".operation o

@@ -7,6 +7,7 @@ import {
   probesOf,
 } from '../engines/postgres/claims-check.ts'
 import type { LeaseSettings } from './layout.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** One thing about a table that is not as claims need it. */
 export interface ClaimFinding {
@@ -74,13 +75,13 @@ export async function checkColumns(
       {
         name: String(row['name']),
         type: String(row['type']),
-        notNull: row['notNull'] === true,
+        notNull: isTrue(row['notNull']),
       } satisfies FoundColumn,
     ]),
   )
   return [
     ...aboutColumns(layout, perKey?.column, columns),
-    ...(rows[0]?.['unique'] === true ? [] : [notUnique(table, layout.key)]),
+    ...(isTrue(rows[0]?.['unique']) ? [] : [notUnique(table, layout.key)]),
   ]
 }
 

@@ -1,4 +1,5 @@
 import type { Row } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
 import type { ClaimedRow } from '../engines/postgres/claims.ts'
 
 /** The fenced right to work on one row until its lease is over. */
@@ -22,7 +23,10 @@ export interface Claim<R> {
 export interface Outcome<R> {
   /** Those for which it was done. */
   readonly kept: readonly Claim<R>[]
-  /** Those that are not ours any more: the lease was over and the row was given back, or it is gone. */
+  /**
+   * Those for which it was not done: the lease was over and the row was given back, or it is gone; or a trigger or a policy
+   * of the table has kept it from being changed. Then it is claimed until its lease is over.
+   */
   readonly lost: readonly Claim<R>[]
 }
 
@@ -43,4 +47,29 @@ export function claimsOf<R>(
   read: (row: Row) => R,
 ): HeldClaim<R>[] {
   return rows.map(({ key, attempt, row }) => ({ row: read(row), key, token, attempt, deadline }))
+}
+
+/** A claim, and no handle of a client: one of Prisma has whatever the models are called. */
+export function isClaim(value: unknown): value is Claim<unknown> {
+  const { token, attempt } = (value ?? {}) as Partial<Claim<unknown>>
+  return (
+    hasKey(value) && typeof token === 'string' && ['number', 'undefined'].includes(typeof attempt)
+  )
+}
+
+/** Whether it says which row it is about. */
+export function hasKey(value: unknown): value is { readonly key: readonly string[] } {
+  const { key } = (value ?? {}) as { readonly key?: unknown }
+  return Array.isArray(key) && key.every((part) => typeof part === 'string')
+}
+
+/** One or several, as they were given back. @throws OPTION_INVALID */
+export function claimsGiven<R>(given: unknown): readonly Claim<R>[] {
+  const all: readonly unknown[] = Array.isArray(given) ? given : [given]
+  if (all.every(isClaim)) return all as readonly Claim<R>[]
+  throw notGiven('claims must be what claim() gave')
+}
+
+export function notGiven(subject: string): Error {
+  return holdfastError('OPTION_INVALID', { details: { option: 'claims', subject } })
 }

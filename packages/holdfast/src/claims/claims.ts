@@ -1,12 +1,16 @@
 import { hostname } from 'node:os'
 import { type Driver, primariesOf, type Row } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { optionsGiven } from '../core/given.ts'
 import { checkTable, type ClaimFinding, isHole } from './check.ts'
-import type { Claim, FailOutcome, Outcome } from './claim.ts'
-import { type ClaimsOptions, leaseSettings } from './layout.ts'
+import { type Claim, claimsGiven, type FailOutcome, isClaim, type Outcome } from './claim.ts'
+import { createDead, type DeadRows } from './dead.ts'
+import { type ClaimsOptions, invalid, leaseSettings } from './layout.ts'
 import { type FailOptions, LeaseClaims, type LeaseVerbs, type Recovered } from './lease-claims.ts'
 import { ShardedClaims } from './sharded-claims.ts'
-import { type RunOptions, startWorker, type Worker } from './worker.ts'
+import type { RunOptions, Worker } from './run-options.ts'
+import { runTerms } from './run-terms.ts'
+import { startWorker } from './worker.ts'
 
 /** One claim or several. */
 type Some<R> = Claim<R> | readonly Claim<R>[]
@@ -84,6 +88,8 @@ export interface Claims<Tx, R> {
    * predicate, as the planner sees them. An empty list means that all is well. Changes nothing.
    */
   check(): Promise<readonly ClaimFinding[]>
+  /** Rows that had their last attempt. Needs `columns.attempts`. */
+  readonly dead: DeadRows<R>
 }
 
 /** How rows are read where not all of the table comes back as it is. */
@@ -107,10 +113,12 @@ export function createLeaseClaims<Tx, R>(
   const finisher =
     (verb: 'heartbeat' | 'complete' | 'fail' | 'release') =>
     async (...args: readonly unknown[]): Promise<FailOutcome<R>> => {
-      const [tx, claims, failing] = isSome(args[0]) ? [undefined, ...args] : args
-      const all = listOf(claims as Some<R>)
-      if (tx !== undefined) return await lease.finishIn(tx as Tx, verb, all, failing as FailOptions)
-      const outcome = await lease.finish(verb, all, failing as FailOptions)
+      const alone = isSome(args[0]) || args.length < 2
+      const [tx, claims, given] = alone ? [undefined, ...args] : args
+      const all = claimsGiven<R>(claims)
+      const failing = failingOf(given)
+      if (!alone) return await lease.finishIn(tx as Tx, verb, all, failing)
+      const outcome = await lease.finish(verb, all, failing)
       lease.tellLost(outcome.lost, verb)
       return outcome
     }
@@ -124,36 +132,49 @@ export function createLeaseClaims<Tx, R>(
   }
   return {
     async claim(...args: readonly unknown[]) {
-      const [tx, limit = 1] =
-        typeof args[0] === 'number' || args[0] === undefined ? [undefined, ...args] : args
-      return await lease.claim(tx as Tx | undefined, (limit ?? 1) as number)
+      const alone = typeof args[0] === 'number' || args.length === 0 || isNothing(args)
+      const [tx, limit = 1] = alone ? [undefined, ...args] : args
+      // A handle that is missing is no wish to do without a transaction.
+      if (!alone && tx === undefined) driver.join(tx as Tx)
+      return await lease.claim(tx as Tx | undefined, limit as number)
     },
     heartbeat: finisher('heartbeat'),
     complete: finisher('complete'),
     fail: finisher('fail'),
     release: finisher('release'),
-    recover: async ({ limit = 500 } = {}) => await lease.recover(limit),
+    recover: async (given) => await lease.recover(optionsGiven(given).limit ?? 500),
     async run(runOptions) {
+      const terms = runTerms(runOptions, settings.leaseMs)
       const holes = (await check()).filter(isHole)
       if (holes.length > 0) {
         throw holdfastError('CLAIM_TABLE_UNFIT', {
           details: { subject: settings.layout.table.table, findings: holes },
         })
       }
-      return startWorker(driver, lease, runOptions)
+      return startWorker(driver, lease, terms)
     },
     check,
+    dead: createDead(driver, settings, {
+      key: settings.layout.key,
+      listedBy: settings.layout.key,
+      asJson: false,
+      read,
+    }),
   }
 }
 
 /** A claim, and no handle of a client: one of Prisma has whatever the models are called. */
 function isSome(value: unknown): boolean {
-  if (Array.isArray(value)) return true
-  if (typeof value !== 'object' || value === null) return false
-  const { token, key } = value as Partial<Claim<unknown>>
-  return typeof token === 'string' && Array.isArray(key)
+  return Array.isArray(value) || isClaim(value)
 }
 
-function listOf<R>(claims: Some<R>): readonly Claim<R>[] {
-  return Array.isArray(claims) ? (claims as readonly Claim<R>[]) : [claims as Claim<R>]
+function failingOf(given: unknown): FailOptions {
+  const failing = optionsGiven(given as FailOptions | undefined)
+  const { retryInMs = 0 } = failing
+  if (Number.isFinite(retryInMs) && retryInMs >= 0) return failing
+  throw invalid('retryInMs', 'must be a number of milliseconds, 0 or more')
+}
+
+function isNothing(args: readonly unknown[]): boolean {
+  return args.length === 1 && args[0] === undefined
 }

@@ -1,4 +1,5 @@
 import type { Driver, Row } from '../core/driver.ts'
+import { optionsGiven } from '../core/given.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
 import { type ClaimsOptions, takeLayout, type TransactionClaimsOptions } from './layout.ts'
 import { createTransactionClaims, type TransactionClaims } from './taking.ts'
@@ -9,12 +10,22 @@ export type { ClaimFinding } from './check.ts'
 export type { Claim, FailOutcome, Outcome } from './claim.ts'
 export type { Claims } from './claims.ts'
 export type {
+  DeadKeys,
+  DeadOptions,
+  DeadOutcome,
+  DeadPage,
+  DeadRow,
+  DeadRows,
+} from './dead.ts'
+export { createDeadJobs, type DeadJob, type DeadJobsOptions } from './dead-jobs.ts'
+export type {
   BackoffOptions,
   ClaimColumns,
   ClaimsOptions,
   ClaimValues,
   ColumnValue,
   PerKeyOptions,
+  RateOptions,
   TransactionClaimsOptions,
 } from './layout.ts'
 export type { FailOptions, Recovered } from './lease-claims.ts'
@@ -22,7 +33,14 @@ export type { Taken, TransactionClaims } from './taking.ts'
 export type { Enqueued, NewWork, Work, WorkItem, WorkOptions } from './work.ts'
 export { createWork } from './work.ts'
 export type { Stopped, StopOptions } from '../core/stopping.ts'
-export type { HandlerContext, RunOptions, Worker } from './worker.ts'
+export type {
+  HandlerContext,
+  PaceOptions,
+  RowHandler,
+  RunOptions,
+  TransactionHandler,
+  Worker,
+} from './run-options.ts'
 
 /** Declares claims over a table. Nothing is installed, and nothing is asked of the database yet. */
 export function createClaims<Tx, R = Row>(
@@ -32,8 +50,9 @@ export function createClaims<Tx, R = Row>(
 export function createClaims<Tx, R = Row>(driver: Driver<Tx>, options: ClaimsOptions): Claims<Tx, R>
 export function createClaims<Tx, R = Row>(
   driver: Driver<Tx>,
-  options: ClaimsOptions | TransactionClaimsOptions,
+  given: ClaimsOptions | TransactionClaimsOptions,
 ): Claims<Tx, R> | TransactionClaims<Tx, R> {
+  const options = optionsGiven(given)
   if (options.mode === 'transaction') {
     return createTransactionClaims<Tx, R>(driver, takeLayout(options), options.perKey?.column)
   }

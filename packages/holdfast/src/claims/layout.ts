@@ -1,9 +1,11 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertTexts, optionsGiven } from '../core/given.ts'
 import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
-import { type Literal, literalText, type PriorityColumn } from '../engines/postgres/claims.ts'
+import type { Literal, PriorityColumn } from '../engines/postgres/claims.ts'
 import type { FinishLayout, TakeLayout } from '../engines/postgres/claims-finish.ts'
-import type { TableName } from '../engines/postgres/identifier.ts'
+import type { KeyLimits } from '../engines/postgres/claims-turns.ts'
+import { quoteLiteral, type TableName } from '../engines/postgres/identifier.ts'
 
 /** A value that a column can have. The server gives it the column's type; other types go as text. */
 export type ColumnValue = string | number | boolean | null
@@ -17,6 +19,20 @@ export interface PerKeyOptions {
    * only take turns.
    */
   readonly limit?: number
+  /**
+   * Most rows of one key that are claimed in any span of time, over all processes: `{ most: 10, per: '1 min' }`.
+   * A row that is tried again counts again. Needs the schema of Holdfast, see `holdfast migrate`.
+   */
+  readonly rate?: RateOptions
+}
+
+/** So many in any span of time. */
+export interface RateOptions {
+  /** From 1 to 1,000. */
+  readonly most: number
+  readonly per: Duration
+  /** Where Holdfast's tables are. @defaultValue 'holdfast' */
+  readonly schema?: string
 }
 
 /** What both modes know about a table. */
@@ -108,13 +124,18 @@ export interface TransactionClaimsOptions extends TableOptions {
   readonly perKey?: Pick<PerKeyOptions, 'column'>
 }
 
+/** `PerKeyOptions`, read. */
+export interface PerKey extends KeyLimits {
+  readonly column: string
+}
+
 /** `ClaimsOptions`, read. */
 export interface LeaseSettings {
   readonly layout: FinishLayout
   readonly leaseMs: number
   readonly forMs: number
   readonly backoff: { readonly firstMs: number; readonly mostMs: number }
-  readonly perKey: PerKeyOptions | undefined
+  readonly perKey: PerKey | undefined
   /** The column with the bucket, if rows move with it. */
   readonly bucket: string | undefined
 }
@@ -123,8 +144,13 @@ export function leaseSettings(
   options: ClaimsOptions,
   texts: readonly string[] | undefined,
 ): LeaseSettings {
-  const { columns = {}, values = {}, maxAttempts = 5, backoff = {}, perKey } = options
-  if (typeof maxAttempts === 'number') positive(maxAttempts, 'maxAttempts')
+  const { maxAttempts = 5 } = options
+  const columns = optionsGiven(options.columns, 'columns')
+  const values = optionsGiven(options.values, 'values')
+  const backoff = optionsGiven(options.backoff, 'backoff')
+  const perKey = perKeyOf(options)
+  if (typeof maxAttempts !== 'object' || maxAttempts === null) positive(maxAttempts, 'maxAttempts')
+  else text(maxAttempts.column, 'maxAttempts.column')
   if (perKey?.limit !== undefined) positive(perKey.limit, 'perKey.limit')
   const layout: FinishLayout = {
     ...tableLayout(options, columns),
@@ -152,13 +178,30 @@ export function leaseSettings(
       firstMs: durationMs(backoff.first ?? '1 s', 'backoff.first'),
       mostMs: durationMs(backoff.most ?? '10 min', 'backoff.most'),
     },
-    perKey,
+    perKey: perKey && { column: perKey.column, limit: perKey.limit, rate: rateOf(layout, perKey) },
     bucket: options.bucket,
   }
 }
 
+const mostPerTime = 1_000
+
+/** Named by what it is a limit of: two queues of one table do not share theirs. */
+function rateOf({ table, where }: FinishLayout, { column, rate }: PerKeyOptions): PerKey['rate'] {
+  if (rate === undefined) return undefined
+  const { most, per, schema = 'holdfast' } = optionsGiven(rate, 'perKey.rate')
+  positive(most, 'rate.most')
+  if (most > mostPerTime) throw invalid('rate.most', `must be ${mostPerTime} at most`)
+  const perMs = Math.ceil(durationMs(per, 'rate.per'))
+  const fixed = where.map(([of, value]) => `${of}=${value ?? ''}`)
+  // Encoded, so that no part runs into the next, and no setting of the server reads it differently.
+  const name = [table.schema ?? '', table.table, ...fixed, column].map(encodeURIComponent).join('/')
+  return { schema, name, most, perMs }
+}
+
 export function takeLayout(options: TransactionClaimsOptions): TakeLayout {
-  const { columns = {}, values = {} } = options
+  const columns = optionsGiven(options.columns, 'columns')
+  const values = optionsGiven(options.values, 'values')
+  perKeyOf(options)
   const layout: TakeLayout = {
     ...tableLayout(options, columns),
     status: columns.status ?? 'status',
@@ -171,10 +214,21 @@ export function takeLayout(options: TransactionClaimsOptions): TakeLayout {
 }
 
 function tableLayout(
-  { table, key = 'id', orderBy, where = {}, select, bucket }: TableOptions,
-  { runAt, priority }: Pick<ClaimColumns, 'runAt' | 'priority'>,
+  { table, key = 'id', orderBy, where, select, bucket }: TableOptions,
+  { priority, ...named }: ClaimColumns,
 ): Pick<TakeLayout, 'table' | 'key' | 'where' | 'runAt' | 'priority' | 'order' | 'columns'> {
+  const { runAt } = named
   const keys = typeof key === 'string' ? [key] : key
+  assertTexts(keys, 'key')
+  assertTexts(orderBy, 'orderBy')
+  assertTexts(select, 'select')
+  for (const [name, column] of Object.entries(named)) {
+    if (column !== undefined) text(column, `columns.${name}`)
+  }
+  const first =
+    typeof priority === 'string' ? priority : optionsGiven(priority, 'columns.priority').column
+  if (priority !== undefined) text(first, 'columns.priority')
+  text(typeof table === 'string' ? table : optionsGiven(table, 'table').table, 'table')
   if (keys.length === 0) throw invalid('key', 'names no column')
   if (bucket !== undefined && !keys.includes(bucket)) throw invalid('bucket', 'is not part of key')
   if (typeof table === 'string' && table.includes('.')) {
@@ -183,7 +237,10 @@ function tableLayout(
   return {
     table: typeof table === 'string' ? { table } : table,
     key: keys,
-    where: Object.entries(where).map(([column, value]) => [column, literal(value, 'where')]),
+    where: Object.entries(optionsGiven(where, 'where')).map(([column, value]) => [
+      column,
+      literal(value, 'where'),
+    ]),
     runAt,
     priority: typeof priority === 'string' ? { column: priority, first: 'smallest' } : priority,
     order: orderBy ?? [...(runAt === undefined ? [] : [runAt]), ...keys],
@@ -194,17 +251,32 @@ function tableLayout(
 /** As a literal, so that it can be found in the predicate of an index. */
 function literal(value: ColumnValue, option: string): Literal {
   if (value === null) return null
+  if (!['string', 'number', 'boolean'].includes(typeof value))
+    throw invalid(option, 'must be a text, a number, true, false or null')
   const text = String(value)
   // A backslash means something else where standard_conforming_strings is off.
   if (text.includes('\0') || text.includes('\\') || !text.isWellFormed()) {
     throw invalid(option, 'contains NUL or a backslash')
   }
-  return literalText(text)
+  return quoteLiteral(text)
 }
 
 function distinct(values: readonly (Literal | undefined)[]): void {
   const known = values.filter((value) => value !== undefined)
   if (new Set(known).size < known.length) throw invalid('values', 'has two states of one value')
+}
+
+function perKeyOf<P extends Pick<PerKeyOptions, 'column'>>(options: {
+  readonly perKey?: P
+}): P | undefined {
+  if (options.perKey === undefined) return undefined
+  text(optionsGiven(options.perKey, 'perKey').column, 'perKey.column')
+  return options.perKey
+}
+
+/** @throws OPTION_INVALID */
+export function text(value: unknown, option: string): void {
+  if (typeof value !== 'string' || value === '') throw invalid(option, 'must be a text')
 }
 
 export function positive(value: number, option: string): void {
@@ -213,6 +285,7 @@ export function positive(value: number, option: string): void {
   }
 }
 
-export function invalid(option: string, why: string): Error {
-  return holdfastError('OPTION_INVALID', { details: { option, subject: `${option} ${why}` } })
+export function invalid(option: string, why: string, cause?: unknown): Error {
+  const details = { option, subject: `${option} ${why}` }
+  return holdfastError('OPTION_INVALID', { details, cause })
 }

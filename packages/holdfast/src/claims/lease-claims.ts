@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { Scope } from '../core/bucket.ts'
 import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
+import { errorText } from '../core/error-text.ts'
 import { holdfastError } from '../core/errors.ts'
 import type { ClaimsLostEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { lockMemoryOf } from '../core/lock-memory.ts'
 import {
   type ClaimRequest,
+  claimedPerKey,
   claimedRows,
   claimRows,
+  type RateLimit,
   seesLatest,
   type Turns,
 } from '../engines/postgres/claims.ts'
@@ -19,11 +22,17 @@ import {
   finishRows,
   recoverRows,
 } from '../engines/postgres/claims-finish.ts'
-import { lockTurns, nextTurns } from '../engines/postgres/claims-turns.ts'
+import {
+  type KeyLimits,
+  lockTurns,
+  nextTurns,
+  noteClaims,
+} from '../engines/postgres/claims-turns.ts'
+import { needingSchema } from '../tx/call-function.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'
 import { type Claim, claimsOf, type FailOutcome, type HeldClaim } from './claim.ts'
 import { Gathering } from './gathering.ts'
-import { type LeaseSettings, positive } from './layout.ts'
+import { type LeaseSettings, type PerKey, positive } from './layout.ts'
 import { joinedTo, sendAgain, sendAlone } from './sending.ts'
 
 /** How claims fail. */
@@ -49,7 +58,15 @@ const rowsTogether = 200
 export interface LeaseVerbs<Tx, R>
   extends Pick<
     LeaseClaims<Tx, R>,
-    'settings' | 'claim' | 'finishIn' | 'wasJoined' | 'finish' | 'recover' | 'tellLost' | 'placeOf'
+    | 'settings'
+    | 'claim'
+    | 'finishIn'
+    | 'wasJoined'
+    | 'unjoin'
+    | 'finish'
+    | 'recover'
+    | 'tellLost'
+    | 'placeOf'
   > {}
 
 /** The verbs over one table. */
@@ -107,7 +124,7 @@ export class LeaseClaims<Tx, R> {
 
   async #claimAlone(limit: number): Promise<HeldClaim<R>[]> {
     const { perKey } = this.settings
-    if (perKey?.limit !== undefined) {
+    if (isLimited(perKey)) {
       // The keys' locks are held from the first statement to the commit of the second, which counts.
       return await runTransaction(
         this.#driver,
@@ -137,26 +154,37 @@ export class LeaseClaims<Tx, R> {
     const sent = performance.now()
     const rows = await on.query(claimRows(layout, request, lease))
     if (joined && !seesLatest(rows)) throw holdfastError('CLAIM_STALE_SNAPSHOT')
+    if (turns?.rate !== undefined) await this.#note(on, turns.rate, claimedPerKey(rows))
     const held = { token: lease.token, deadline: sent + leaseMs }
     const claims = claimsOf(claimedRows(layout, rows), held, this.#read)
     tellClaimed(layout.table.table, limit, claims.length, began, joined)
     return claims
   }
 
+  /** Under the locks of the keys, which are held until this is committed. */
+  async #note(
+    on: Executor,
+    rate: RateLimit,
+    claimed: Readonly<Record<string, number>>,
+  ): Promise<void> {
+    if (Object.keys(claimed).length > 0) await needingSchema(on.query(noteClaims(rate, claimed)))
+  }
+
   /** Whose turn it is, if there are turns at all; `none` if nobody has anything to do. */
   async #turns(on: Executor, limit: number): Promise<Turns | 'none' | undefined> {
     const { perKey, layout } = this.settings
     if (perKey === undefined) return undefined
-    const { column, limit: most } = perKey
-    const request = { column, most: limit, after: this.#lastTurn }
-    const found = await on.query(
-      most === undefined ? nextTurns(layout, request) : lockTurns(layout, request, most),
-    )
+    const request = { column: perKey.column, most: limit, after: this.#lastTurn }
+    const limited = isLimited(perKey)
+    const asking = limited ? lockTurns(layout, request, perKey) : nextTurns(layout, request)
+    const found = await (perKey.rate === undefined
+      ? on.query(asking)
+      : needingSchema(on.query(asking)))
     const keys = found.map((row) => String(row['#key']))
     if (keys.length === 0) return 'none'
-    if (most !== undefined) this.#noteLocks(found)
+    if (limited) this.#noteLocks(found)
     this.#lastTurn = keys.at(-1)
-    return turnsOf(column, keys, limit, most)
+    return turnsOf(perKey.column, keys, limit, perKey)
   }
 
   /** For whoever looks at locks: they are hashed by the server, and show no name. */
@@ -199,6 +227,11 @@ export class LeaseClaims<Tx, R> {
   /** Whether the caller has finished it in a transaction. */
   wasJoined(claim: Claim<R>): boolean {
     return this.#joined.has(claim)
+  }
+
+  /** The transaction in which it was finished was rolled back. */
+  unjoin(claim: Claim<R>): void {
+    this.#joined.delete(claim)
   }
 
   async finish(
@@ -272,7 +305,7 @@ export class LeaseClaims<Tx, R> {
       key,
       token,
       delayMs: retryInMs ?? this.#backoffMs(attempt),
-      ...(error === undefined ? {} : { error: errorText(error) }),
+      ...(error === undefined ? {} : { error: errorText(error, errorTextMost) }),
     }
   }
 
@@ -329,16 +362,21 @@ function countsIn(answer: string, items: number): { kept: number; lost: number; 
   return { kept: items - lost, lost, dead }
 }
 
+/** Whether claims of a key need its lock. */
+export function isLimited(perKey: PerKey | undefined): boolean {
+  return perKey?.limit !== undefined || perKey?.rate !== undefined
+}
+
 /** Rows for each key, one more for the first ones where it does not divide. */
 export function turnsOf(
   column: string,
   keys: readonly string[],
   rows: number,
-  limit: number | undefined,
+  { limit, rate }: KeyLimits,
 ): Turns {
   const [each, over] = [Math.floor(rows / keys.length), rows % keys.length]
   const shares = keys.map((key, at) => ({ [column]: key, '#share': each + (at < over ? 1 : 0) }))
-  return { column, limit, keysJson: JSON.stringify(shares), count: keys.length }
+  return { column, limit, rate, keysJson: JSON.stringify(shares), count: keys.length }
 }
 
 function outcomeOf<R>(claims: readonly Claim<R>[], answer: string): FailOutcome<R> {
@@ -355,9 +393,3 @@ function outcomeOf<R>(claims: readonly Claim<R>[], answer: string): FailOutcome<
 }
 
 const errorTextMost = 4_000
-
-/** What a text column can hold of an error. */
-function errorText(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  return text.replaceAll('\0', '').slice(0, errorTextMost).toWellFormed()
-}

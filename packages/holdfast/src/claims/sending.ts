@@ -4,6 +4,7 @@ import { isJoined } from '../engines/postgres/claims.ts'
 import { joinMarker } from '../engines/postgres/join-marker.ts'
 import { waitForStandby } from '../engines/postgres/transaction.ts'
 import { askAgain } from '../tx/ask-again.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** One statement in a transaction of its own; sent again after a conflict, never after a lost answer. */
 export async function sendAlone(executor: Executor, statement: Statement): Promise<readonly Row[]> {
@@ -37,7 +38,7 @@ export async function joinedTo<Tx>(driver: Driver<Tx>, tx: Tx): Promise<Transact
   if (state === 'unknown') {
     await transaction.query(joinMarker)
     const [row] = await transaction.query(isJoined)
-    if (row?.['joined'] !== true) throw holdfastError('CLAIM_OUTSIDE_TRANSACTION')
+    if (!isTrue(row?.['joined'])) throw holdfastError('CLAIM_OUTSIDE_TRANSACTION')
   }
   return transaction
 }

@@ -82,6 +82,10 @@ export class ShardedClaims<Tx, R> implements LeaseVerbs<Tx, R> {
     return this.#joined.wasJoined(claim)
   }
 
+  unjoin(claim: Claim<R>): void {
+    this.#joined.unjoin(claim)
+  }
+
   /** Those that go to the same primary share a statement there, as those of many callers do. */
   async finish(
     verb: FinishVerb,

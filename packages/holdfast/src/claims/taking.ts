@@ -3,6 +3,7 @@ import { holdfastError } from '../core/errors.ts'
 import { claimedRows, seesLatest, takeRows, type Turns } from '../engines/postgres/claims.ts'
 import { finishAnswers, finishTaken, type TakeLayout } from '../engines/postgres/claims-finish.ts'
 import { nextTurns } from '../engines/postgres/claims-turns.ts'
+import { hasKey, notGiven } from './claim.ts'
 import { positive } from './layout.ts'
 import { tellClaimed, turnsOf } from './lease-claims.ts'
 import { joinedTo } from './sending.ts'
@@ -60,7 +61,7 @@ export function createTransactionClaims<Tx, R>(
           return []
         }
         lastTurn = keys.at(-1)
-        turns = turnsOf(turnColumn, keys, limit, undefined)
+        turns = turnsOf(turnColumn, keys, limit, { limit: undefined, rate: undefined })
       }
       const rows = await transaction.query(takeRows(layout, { limit, joined: true, turns }))
       if (!seesLatest(rows)) throw holdfastError('CLAIM_STALE_SNAPSHOT')
@@ -70,6 +71,7 @@ export function createTransactionClaims<Tx, R>(
     },
     async finish(tx, taken) {
       const all = Array.isArray(taken) ? (taken as readonly Taken<R>[]) : [taken as Taken<R>]
+      if (!all.every(hasKey)) throw notGiven('taken must be what take() gave')
       if (all.length === 0) return
       const transaction = await joinedTo(driver, tx)
       const [row] = await transaction.query(

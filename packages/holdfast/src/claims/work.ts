@@ -1,13 +1,26 @@
 import { randomUUID } from 'node:crypto'
 import type { Driver, Row } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
+import { holdfastError } from '../core/errors.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
+import { optionsGiven } from '../core/given.ts'
 import { enqueueWork } from '../engines/postgres/work.ts'
 import type { ResolveOptions } from '../tx/ask-again.ts'
-import { schemaMissing } from '../tx/call-function.ts'
+import { needingTables, schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
-import { type BackoffOptions, type ClaimsOptions, invalid, positive } from './layout.ts'
+import { createDeadJobs, type DeadJob } from './dead-jobs.ts'
+import type { DeadRows } from './dead.ts'
+import {
+  type BackoffOptions,
+  invalid,
+  type PerKeyOptions,
+  positive,
+  type RateOptions,
+  text,
+} from './layout.ts'
 import { joinedTo, sendAlone } from './sending.ts'
+import { workTable } from './work-table.ts'
 
 /** A queue in the table `work`. */
 export interface WorkOptions extends ResolveOptions {
@@ -17,8 +30,11 @@ export interface WorkOptions extends ResolveOptions {
   /** How long a claim lasts without a heartbeat. @defaultValue '30 s' */
   readonly lease?: Duration
   readonly backoff?: BackoffOptions
-  /** Scopes take turns; with `limit`, at most so many rows of one are in flight. */
-  readonly perScope?: { readonly limit?: number }
+  /**
+   * Scopes take turns; with `limit`, at most so many rows of one are in flight, and with `rate`, at most so many
+   * are claimed in any span of time.
+   */
+  readonly perScope?: { readonly limit?: number; readonly rate?: Omit<RateOptions, 'schema'> }
   /**
    * Wake workers by NOTIFY when something was added, those whose client can listen. Costs every
    * commit that adds work a lock that is one for the whole server. @defaultValue false
@@ -35,6 +51,12 @@ export interface NewWork<P> {
   readonly scope?: string
   /** Only one that is pending or claimed under this key, in queue and scope. */
   readonly uniqueKey?: string
+  /**
+   * What happens if a job with the same `uniqueKey` is there already. By default this one is dropped. With
+   * `'run-after'` the newest payload counts: a job that has not begun takes it, and one that has begun is
+   * followed by one more run with it, however many come meanwhile, also if the job fails for good.
+   */
+  readonly whileRunning?: 'run-after'
   /** Smaller first; use few different ones. @defaultValue 0 */
   readonly priority?: number
   /** Not before; by the database's clock. */
@@ -51,6 +73,11 @@ export interface Enqueued {
   readonly id: string | undefined
   /** False if one with the same unique key was there. */
   readonly added: boolean
+  /**
+   * Of `whileRunning: 'run-after'`, if it was not added: `after` if it runs once the other has ended,
+   * `replaced` if the other had not begun and has the new payload.
+   */
+  readonly follow?: 'after' | 'replaced'
 }
 
 /** A row of the queue. */
@@ -62,7 +89,9 @@ export interface WorkItem<P> {
 }
 
 /** A queue: claims over the table `work`, and a way to add to it. */
-export interface Work<Tx, P> extends Claims<Tx, WorkItem<P>> {
+export interface Work<Tx, P> extends Omit<Claims<Tx, WorkItem<P>>, 'dead'> {
+  /** Jobs of this queue that had their last attempt; `id` is their key. */
+  readonly dead: DeadRows<DeadJob<P>>
   /**
    * Adds work; with the caller's transaction, it is there when that commits, and never if it does not.
    *
@@ -79,46 +108,31 @@ export interface Work<Tx, P> extends Claims<Tx, WorkItem<P>> {
   enqueue(tx: Tx, work: readonly NewWork<P>[]): Promise<readonly Enqueued[]>
 }
 
-/** How the table `work` is laid out, for one queue of it. */
-export function workTable(schema: string, queue: string): ClaimsOptions {
-  return {
-    table: { schema, table: 'work' },
-    key: ['bucket', 'id'],
-    bucket: 'bucket',
-    where: { queue },
-    columns: {
-      attempts: 'attempts',
-      runAt: 'run_at',
-      priority: 'priority',
-      error: 'last_error',
-      holder: 'claimed_by',
-    },
-    orderBy: ['run_at', 'id'],
-    maxAttempts: { column: 'max_attempts' },
-    deleteDone: true,
-  }
-}
-
 /** Declares a queue in the table `work`, which `holdfast migrate` makes. */
 export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOptions): Work<Tx, P> {
-  const { queue, schema = 'holdfast', perScope, notify = false, ...rest } = options
-  if (queue === '') throw invalid('queue', 'is empty')
+  const { queue, schema = 'holdfast', perScope, notify = false, ...rest } = optionsGiven(options)
+  text(queue, 'queue')
   const channel = notify ? `holdfast_work:${queue}`.slice(0, channelMost) : undefined
   const claims = createLeaseClaims<Tx, WorkItem<P>>(
     driver,
     {
       ...rest,
       ...workTable(schema, queue),
-      ...(perScope === undefined ? {} : { perKey: { column: 'scope', ...perScope } }),
+      ...(perScope === undefined ? {} : { perKey: perScopeOf(perScope, schema) }),
     },
     { texts: ['id', 'scope', 'priority', 'payload'], read: readItem },
   )
   return {
     ...claims,
+    claim: ((...args: Parameters<typeof claims.claim>) =>
+      needingTables(claims.claim(...args))) as typeof claims.claim,
+    dead: createDeadJobs<Tx, P>(driver, { queue, schema }),
     run: async (runOptions) =>
       await claims.run(channel === undefined ? runOptions : { listen: channel, ...runOptions }),
     enqueue: (async (...args: readonly [unknown, unknown?]) => {
-      const [tx, given] = args.length === 1 ? [undefined, args[0]] : args
+      const [tx, given] = args.length < 2 ? [undefined, args[0]] : args
+      // A handle that is missing is no wish to do without a transaction.
+      if (args.length > 1 && tx === undefined) driver.join(tx as Tx)
       const many = Array.isArray(given)
       const work = (many ? given : [given]) as readonly NewWork<P>[]
       const answers = work.length === 0 ? [] : await add(tx as Tx | undefined, work)
@@ -127,7 +141,7 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
   }
 
   async function add(tx: Tx | undefined, work: readonly NewWork<P>[]): Promise<Enqueued[]> {
-    const itemsJson = JSON.stringify(work.map((each) => itemOf(queue, each)))
+    const itemsJson = `[${work.map((each) => itemJson(queue, each)).join(',')}]`
     const scopes = work.map(({ scope = queue }) => scope)
     const statement = enqueueWork(schema, itemsJson, channel, scopes)
     try {
@@ -136,23 +150,70 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
         tx === undefined
           ? await sendAlone(driver.alone, statement)
           : await (await joinedTo(driver, tx)).query(statement)
-      const answers = JSON.parse(String(rows[0]?.['answer'])) as [string | null, boolean][]
-      return answers.map(([id, added]) => ({ id: id ?? undefined, added }))
+      const answers = JSON.parse(String(rows[0]?.['answer'])) as Answer[]
+      return answers.map((answer, at) => enqueued(answer, work[at]?.whileRunning !== undefined))
     } catch (error) {
+      // The function is newer than the table: the migration is under way.
+      if (sqlStateOf(error) === '42703') throw holdfastError('SCHEMA_MISSING', { cause: error })
       throw schemaMissing(error) ?? error
     }
+  }
+}
+
+type Answer = readonly [id: string | null, added: boolean, follow?: 'after' | 'replaced' | null]
+
+/** A function of an older version does not know of `whileRunning`, and nobody would run it. */
+function enqueued([id, added, follow]: Answer, asksToFollow: boolean): Enqueued {
+  if (asksToFollow && !added && follow === undefined) throw holdfastError('SCHEMA_MISSING')
+  return {
+    id: id ?? undefined,
+    added,
+    ...(follow === undefined || follow === null ? {} : { follow }),
+  }
+}
+
+function perScopeOf(perScope: NonNullable<WorkOptions['perScope']>, schema: string): PerKeyOptions {
+  const { limit, rate } = optionsGiven(perScope, 'perScope')
+  return {
+    column: 'scope',
+    ...(limit === undefined ? {} : { limit }),
+    ...(rate === undefined ? {} : { rate: { ...optionsGiven(rate, 'perScope.rate'), schema } }),
   }
 }
 
 /** PostgreSQL cuts names after 63 bytes. */
 const channelMost = 63
 
+/** The payload is written by itself: if JSON cannot hold it, that is what has to be said. */
+function itemJson<P>(queue: string, given: NewWork<P>): string {
+  const work = optionsGiven(given, 'work')
+  const item = JSON.stringify(itemOf(queue, work))
+  let payload: string | undefined
+  try {
+    payload = JSON.stringify(work.payload)
+  } catch (cause) {
+    throw invalid('payload', 'must be something that JSON can hold', cause)
+  }
+  if (payload === undefined)
+    throw invalid('payload', 'is needed, and JSON has to be able to hold it')
+  return `{"payload":${payload},${item.slice(1)}`
+}
+
 function itemOf<P>(queue: string, work: NewWork<P>): Row {
-  const { payload, scope = queue, uniqueKey, priority, runAt, delay, maxAttempts } = work
-  if (payload === undefined) throw invalid('payload', 'is needed')
+  const { scope = queue, uniqueKey, priority, runAt, delay, maxAttempts } = work
+  const { whileRunning } = work
+  if (whileRunning !== undefined && whileRunning !== 'run-after') {
+    throw invalid('whileRunning', "must be 'run-after'")
+  }
+  if (whileRunning !== undefined && uniqueKey === undefined) {
+    throw invalid('whileRunning', 'needs a uniqueKey')
+  }
+  text(scope, 'scope')
+  if (uniqueKey !== undefined) text(uniqueKey, 'uniqueKey')
   if (runAt !== undefined && delay !== undefined)
     throw invalid('delay', 'and runAt exclude each other')
-  if (runAt !== undefined && Number.isNaN(runAt.getTime())) throw invalid('runAt', 'is no date')
+  if (runAt !== undefined && !(runAt instanceof Date && !Number.isNaN(runAt.getTime())))
+    throw invalid('runAt', 'is no date')
   if (maxAttempts !== undefined) positive(maxAttempts, 'maxAttempts')
   if (priority !== undefined && !Number.isInteger(priority)) {
     throw invalid('priority', 'must be a whole number')
@@ -161,12 +222,12 @@ function itemOf<P>(queue: string, work: NewWork<P>): Row {
     id: randomUUID(),
     queue,
     scope,
-    payload,
     priority,
     unique_key: uniqueKey,
     delay_ms: delay === undefined ? undefined : durationMs(delay, 'delay'),
     run_at: runAt?.toISOString(),
     max_attempts: maxAttempts,
+    while_running: whileRunning,
   }
 }
 

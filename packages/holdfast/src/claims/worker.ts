@@ -1,72 +1,17 @@
-import { type Duration, durationMs } from '../core/duration.ts'
 import { type Driver, hasSessions, type Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { type HandlerPlaces, handlerPlacesOf } from '../core/handler-places.ts'
 import type { ClaimsTroubleEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts'
 import { runTransaction } from '../tx/run.ts'
-import type { Claim, HeldClaim } from './claim.ts'
+import type { HeldClaim } from './claim.ts'
 import { handled, whyEnded } from './handled.ts'
-import { invalid, positive } from './layout.ts'
-import type { LeaseVerbs } from './lease-claims.ts'
+import { invalid } from './layout.ts'
+import { isLimited, type LeaseVerbs } from './lease-claims.ts'
+import type { HandlerContext, RowHandler, Worker } from './run-options.ts'
+import type { RunTerms } from './run-terms.ts'
 import { Wakeable } from './wakeable.ts'
-
-/** What a handler is told besides the row. */
-export interface HandlerContext<R> {
-  readonly claim: Claim<R>
-  readonly attempt: number | undefined
-  /**
-   * Aborted with `CLAIM_LOST` as soon as the row is not ours any more, and with `CLAIM_STOPPED` if the
-   * worker does not wait any longer. Pass it to whatever the handler waits for.
-   */
-  readonly signal: AbortSignal
-}
-
-/** How a worker works. */
-export interface RunOptions<Tx, R> {
-  /** How many handlers run at a time in this process. @defaultValue 10 */
-  readonly concurrency?: number
-  /** Works on one row. Resolving completes it, rejecting fails it. */
-  readonly handler?: (row: R, context: HandlerContext<R>) => Promise<unknown>
-  /**
-   * The same in a transaction of ours, in which the row is completed too: what the handler writes
-   * happens exactly once. The transaction is held open while the handler runs, so keep it short.
-   */
-  readonly transactionHandler?: (tx: Tx, row: R, context: HandlerContext<R>) => Promise<unknown>
-  /**
-   * How long to wait before looking again when there was nothing to do: from `min`, doubling, to
-   * `max`. @defaultValue { min: '50 ms', max: '2 s' }
-   */
-  readonly poll?: { readonly min?: Duration; readonly max?: Duration }
-  /** Looks for rows whose lease is over this often; `false` leaves it to others. @defaultValue the lease */
-  readonly recoverEvery?: Duration | false
-  /**
-   * A channel of NOTIFY that says: there may be something. Only a hint, polling goes on; ignored by
-   * clients and poolers that cannot listen.
-   */
-  readonly listen?: string
-}
-
-/** A worker that is running. */
-export interface Worker extends AsyncDisposable {
-  /**
-   * Claims nothing more, lets handlers end, and resolves when all is written. Handlers that are at work
-   * after `within` have their signal aborted with `CLAIM_STOPPED`; if they reject, their rows are given
-   * back without counting the attempt. Those that do not heed it are left after `leaveAfter`: their
-   * leases are not made longer any more, and their rows come back when these are over.
-   *
-   * @example
-   * const { left } = await worker.stop({ within: '10 s' })
-   * if (left > 0) process.exit(1)
-   */
-  stop(options?: StopOptions): Promise<Stopped>
-  /** Works until nothing is left that could be claimed now, then stops. */
-  drain(): Promise<void>
-  /** Look now: rows were added. */
-  wake(): void
-  /** Handlers that are running. */
-  readonly active: number
-}
 
 interface Active<R> {
   readonly claim: HeldClaim<R>
@@ -75,6 +20,8 @@ interface Active<R> {
   finishing: boolean
 }
 
+/** Handlers at a time, unless somebody says otherwise. */
+const usual = 10
 /** Heartbeats per lease. Two may fail before a claim is lost. */
 const beatsPerLease = 3
 const looksPerLease = 20
@@ -82,9 +29,9 @@ const looksPerLease = 20
 export function startWorker<Tx, R>(
   driver: Driver<Tx>,
   claims: LeaseVerbs<Tx, R>,
-  options: RunOptions<Tx, R>,
+  terms: RunTerms<Tx, R>,
 ): Worker {
-  return new RunningWorker(driver, claims, options)
+  return new RunningWorker(driver, claims, terms)
 }
 
 class RunningWorker<Tx, R> implements Worker {
@@ -92,7 +39,8 @@ class RunningWorker<Tx, R> implements Worker {
   readonly #claims: LeaseVerbs<Tx, R>
   readonly #work: (active: Active<R>) => Promise<void>
   readonly #concurrency: number
-  readonly #poll: { readonly minMs: number; readonly maxMs: number }
+  readonly #places: HandlerPlaces
+  readonly #poll: RunTerms<Tx, R>['poll']
   readonly #active = new Set<Active<R>>()
   readonly #slots = new Wakeable()
   readonly #waiting = new Wakeable()
@@ -103,30 +51,35 @@ class RunningWorker<Tx, R> implements Worker {
   #ending: 'stop' | 'drain' | undefined
   #closed: Promise<void> | undefined
 
-  constructor(driver: Driver<Tx>, claims: LeaseVerbs<Tx, R>, options: RunOptions<Tx, R>) {
-    const { concurrency = 10, handler, transactionHandler, poll = {}, recoverEvery } = options
-    positive(concurrency, 'concurrency')
+  constructor(driver: Driver<Tx>, claims: LeaseVerbs<Tx, R>, terms: RunTerms<Tx, R>) {
+    const { concurrency, handler, transactionHandler, recoverMs, listen } = terms
     this.#driver = driver
     this.#claims = claims
-    this.#concurrency = concurrency
-    this.#poll = {
-      minMs: durationMs(poll.min ?? 50, 'poll.min'),
-      maxMs: durationMs(poll.max ?? '2 s', 'poll.max'),
-    }
-    const work = handler ?? (transactionHandler === undefined ? noHandler() : undefined)
+    this.#places = handlerPlacesOf(driver)
+    this.#concurrency =
+      transactionHandler === undefined ? (concurrency ?? usual) : this.#withRoom(concurrency)
+    this.#poll = terms.poll
     this.#work =
       transactionHandler === undefined
-        ? (active) => this.#alone(active, work ?? noHandler())
+        ? (active) => this.#alone(active, handler as RowHandler<R>['handler'])
         : (active) => this.#together(active, transactionHandler)
     const { leaseMs } = claims.settings
     this.#every(leaseMs / beatsPerLease, 'heartbeat', () => this.#beat())
     this.#timers.push(setInterval(() => this.#endOverdue(), leaseMs / looksPerLease))
-    if (recoverEvery !== false) {
-      const everyMs = durationMs(recoverEvery ?? leaseMs, 'recoverEvery')
-      this.#every(everyMs, 'recover', () => this.#recover())
-    }
-    this.#listening = options.listen === undefined ? undefined : this.#listen(options.listen)
+    if (recoverMs !== undefined) this.#every(recoverMs, 'recover', () => this.#recover())
+    this.#listening = listen === undefined ? undefined : this.#listen(listen)
     this.#loop = this.#run()
+  }
+
+  /** Handlers that keep a connection leave one of the pool to heartbeats. Told to who asked for more. */
+  #withRoom(asked: number | undefined): number {
+    const { most } = this.#places
+    const concurrency = asked ?? usual
+    if (most === undefined || concurrency <= most) return concurrency
+    const why = 'leaves no connection of the pool to heartbeats; give the pool more connections'
+    if (most === 0) throw invalid('transactionHandler', why)
+    if (asked !== undefined) this.#trouble('pool', invalid('concurrency', why))
+    return most
   }
 
   get active(): number {
@@ -137,7 +90,7 @@ class RunningWorker<Tx, R> implements Worker {
     this.#waiting.wake()
   }
 
-  async stop(options: StopOptions = {}): Promise<Stopped> {
+  async stop(options?: StopOptions): Promise<Stopped> {
     this.#ending = 'stop'
     this.#slots.wake()
     this.#waiting.wake()
@@ -148,7 +101,8 @@ class RunningWorker<Tx, R> implements Worker {
     if (ended) return { left: 0 }
     for (const timer of this.#timers) clearInterval(timer)
     if (this.#active.size > 0) this.#trouble('handler', reason)
-    return { left: this.#active.size }
+    // With no handler at work, it is a statement of ours that has no answer.
+    return { left: Math.max(1, this.#active.size) }
   }
 
   async drain(): Promise<void> {
@@ -238,7 +192,7 @@ class RunningWorker<Tx, R> implements Worker {
       this.#active.delete(active)
       this.#slots.wake()
       // A row less in flight: another one of the same key may be claimed.
-      if (this.#claims.settings.perKey?.limit !== undefined) this.#waiting.wake()
+      if (isLimited(this.#claims.settings.perKey)) this.#waiting.wake()
     }
   }
 
@@ -267,15 +221,27 @@ class RunningWorker<Tx, R> implements Worker {
     active: Active<R>,
     handler: (tx: Tx, row: R, context: HandlerContext<R>) => Promise<unknown>,
   ): Promise<void> {
-    const { claim } = active
+    const { claim, abort } = active
     const body = async ({ native }: Transaction<Tx>): Promise<void> => {
+      abort.signal.throwIfAborted()
       await handler(native, claim.row, contextOf(active))
       // Last, so that heartbeats go on until then; from here the row is locked until the commit.
       active.finishing = true
       await this.#claims.finishIn(native, 'complete', [claim])
     }
+    // Nothing of an attempt that was rolled back is finished: beats, deadline and signal count again.
+    const onRetry = (): void => {
+      active.finishing = false
+      this.#claims.unjoin(claim)
+      abort.signal.throwIfAborted()
+    }
     const { driver, scopes } = this.#claims.placeOf(claim)
-    await runTransaction(driver, body, { scopes }, undefined, 'claims')
+    const leave = await this.#places.take(abort.signal)
+    try {
+      await runTransaction(driver, body, { scopes, onRetry }, undefined, 'claims')
+    } finally {
+      leave()
+    }
   }
 
   async #failed(active: Active<R>, error: unknown): Promise<void> {
@@ -293,14 +259,23 @@ class RunningWorker<Tx, R> implements Worker {
     }
   }
 
-  /** One statement for all claims of the process. */
+  /**
+   * One statement for all claims of the process, also for those that a handler has finished in a transaction
+   * of its own: one that could be made longer was not finished after all, because that was rolled back.
+   */
   async #beat(): Promise<void> {
-    const active = this.#held()
+    const active = [...this.#active].filter(
+      ({ finishing, abort }) => !finishing && !abort.signal.aborted,
+    )
     if (active.length === 0) return
+    const deadlines = active.map(({ claim }) => claim.deadline)
     const { lost } = await this.#claims.finish(
       'heartbeat',
       active.map(({ claim }) => claim),
     )
+    active.forEach(({ claim }, at) => {
+      if (claim.deadline !== deadlines[at]) this.#claims.unjoin(claim)
+    })
     const gone = new Set(lost)
     this.#lose(
       active.filter(({ claim }) => gone.has(claim)),
@@ -378,8 +353,4 @@ class RunningWorker<Tx, R> implements Worker {
 
 function contextOf<R>({ claim, abort }: Active<R>): HandlerContext<R> {
   return { claim, attempt: claim.attempt, signal: abort.signal }
-}
-
-function noHandler(): never {
-  throw invalid('handler', 'or transactionHandler is needed')
 }

@@ -4,7 +4,7 @@ import {
   couldNotConnect,
   isClientTimeout,
   isConnectionLoss,
-  isDatabaseConnectionLoss,
+  isPoolStarved,
   isUnanswered,
   sqlStateOf,
   wasNeverSent,
@@ -28,25 +28,32 @@ export function commitFailure(error: unknown, masked = false): unknown {
 }
 
 /**
- * Names a failure before COMMIT was sent: whatever it was, PostgreSQL keeps nothing of it. Errors
- * of the caller's own code, a failed HTTP call included, pass through untouched.
+ * Names a failure before COMMIT was sent: whatever it was, PostgreSQL keeps nothing of it. Errors of the
+ * caller's own code pass through untouched, also those of another database's connection: only the driver
+ * knows whether it was the one of this transaction that was lost.
  */
-export function bodyFailure(error: unknown, connectionLost = false): unknown {
-  if (isHoldfastError(error)) return error
-  if (connectionLost || isDatabaseConnectionLoss(error)) {
-    return holdfastError('CONNECTION_LOST', { cause: error })
-  }
+export function bodyFailure(error: unknown, connectionLost: boolean): unknown {
+  if (isHoldfastError(error) && !(connectionLost && sawNoTransaction(error))) return error
+  if (connectionLost) return holdfastError('CONNECTION_LOST', { cause: error })
   if (isClientTimeout(error)) return holdfastError('TX_CLIENT_TIMEOUT', { cause: error })
   return error
 }
 
+/** A client that lets go of a lost connection makes its handle look like one outside of any transaction. */
+function sawNoTransaction({ code }: { readonly code: ErrorCode }): boolean {
+  return code.endsWith('_OUTSIDE_TRANSACTION')
+}
+
 /**
- * Names a failure before the body ran. The client speaks of its own connection then, whatever it says.
+ * Names a failure before the body ran. The client speaks of its own connection then, whatever it says, and
+ * nothing was begun on it.
  */
 export function openingFailure(error: unknown): unknown {
   if (isHoldfastError(error)) return error
-  if (couldNotConnect(error)) return holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
-  return bodyFailure(error, isConnectionLoss(error))
+  if (isPoolStarved(error)) return holdfastError('POOL_STARVED', { cause: error })
+  if (couldNotConnect(error) || isConnectionLoss(error))
+    return holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
+  return bodyFailure(error, false)
 }
 
 /**
@@ -57,6 +64,7 @@ export function statementFailure(error: unknown, unknown: ErrorCode): unknown {
   if (isHoldfastError(error, 'COMMIT_UNKNOWN') && unknown !== 'COMMIT_UNKNOWN')
     return holdfastError(unknown, { cause: error })
   if (isHoldfastError(error)) return error
+  if (isPoolStarved(error)) return holdfastError('POOL_STARVED', { cause: error })
   if (couldNotConnect(error) || sqlStateOf(error) === readOnly)
     return holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
   if (wasNeverSent(error)) return holdfastError('CONNECTION_LOST', { cause: error })

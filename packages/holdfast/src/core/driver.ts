@@ -22,6 +22,8 @@ export interface Statement {
   readonly columns?: readonly string[]
   /** What it touches; a sharded driver routes by it and has the server check it, a plain one ignores it. */
   readonly scopes?: readonly Scope[]
+  /** On its own: if there is no connection within so many milliseconds, it is not sent any more, where a driver can. */
+  readonly connectWithinMs?: number
 }
 
 /** A row as the client returned it. Rooms decode; drivers do not. */
@@ -38,6 +40,9 @@ export interface Executor {
  */
 export type TransactionState = 'open' | 'failed' | 'none' | 'unknown'
 
+/** The rows of each of two statements; those of the first come also if the second fails. */
+export type BothAnswers = readonly [first: Promise<readonly Row[]>, second: Promise<readonly Row[]>]
+
 /** An open transaction, ours or the caller's. Only whoever opened it may end it. */
 export interface Transaction<Tx> extends Executor {
   /** The client's own transaction handle, exactly as the caller knows it. */
@@ -47,6 +52,16 @@ export interface Transaction<Tx> extends Executor {
   /** Other connections to the server that this transaction is on; those of the driver if absent. */
   readonly beside?: Executor | undefined
   state(): TransactionState
+  /**
+   * How many transactions have ended on this connection since this was first asked. Absent where the handle is used for
+   * one transaction only, or the client does not show it.
+   */
+  endings?(): number | undefined
+  /**
+   * Sends two statements in one round trip; the second runs only if the first has succeeded. Absent where
+   * the client cannot, or sends what is not waited for in one round trip anyhow.
+   */
+  both?(first: Statement, second: Statement): BothAnswers
   /** Runs a utility statement (SAVEPOINT, LOCK TABLE) that takes no values and returns no rows. */
   command(text: string): Promise<void>
   /**
@@ -66,9 +81,14 @@ export interface TransactionSettings {
   readonly timeoutMs?: number | undefined
   /**
    * The first statement of the transaction. A driver that can sends it together with BEGIN, saving
-   * a round trip, and hands the body its answer; others leave it to the body.
+   * a round trip, and hands the body its answer; others leave it to the body. Called when there is a
+   * connection and not before: it may have a limit in it that counts from the call.
    */
-  readonly opening?: Statement | undefined
+  readonly opening?: (() => Statement | undefined) | undefined
+  /** The first statement of the body sets the lock's marker, for drivers that look for it before COMMIT. */
+  readonly marked?: boolean | undefined
+  /** Longest wait for a connection, for a driver that `connectsWithin`. */
+  readonly connectWithinMs?: number | undefined
   /** What this transaction touches; a sharded driver routes by it, a plain one ignores it. */
   readonly scopes: readonly Scope[]
 }
@@ -76,7 +96,13 @@ export interface TransactionSettings {
 /** What a client can do beyond running statements; see docs/drivers.md. */
 export interface DriverCapabilities {
   /** Statements sent without waiting for each other share a round trip, in order. */
-  readonly pipelines: boolean
+  readonly pipelines?: boolean
+  /** Statements run in the order in which they were asked for, each when the one before has ended. */
+  readonly queues?: boolean
+  /** The pool of connections, where the client shows it: what it is known by, and how many it may open. */
+  readonly pool?: { readonly of: object; readonly size: number } | undefined
+  /** It limits the wait for a connection by `connectWithinMs`, and says why there was none. */
+  readonly connectsWithin?: boolean
 }
 
 /** A native client, made usable by every room. */
@@ -97,6 +123,8 @@ export interface Driver<Tx> {
     body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
     settings: TransactionSettings,
   ): Promise<T>
+  /** The pool beneath the client, where it can be reached: used inside a body it is a mistake. */
+  root?(): object | undefined
   /** Only of a driver over several primaries. */
   readonly shards?: Shards<Tx>
 }
@@ -109,6 +137,8 @@ export interface Shards<Tx> {
   readonly schema: string
   /** Statements on their own on this primary: those with scopes are checked, and refused if it has not got them. */
   at(primary: string): Executor
+  /** Where these are believed to be, if it is known and all of them are on one primary. */
+  guess(scopes: readonly Scope[]): string | undefined
   /**
    * Runs something on the primary that has all these buckets. What is sent there with the executor is
    * checked by the server and refused if it has not; then it is run again where they are by now.

@@ -20,15 +20,29 @@ const unitMs: Readonly<Record<Unit, number>> = {
 
 /** A duration in whole milliseconds, at least one. `option` is what the error names. */
 export function durationMs(duration: Duration, option: string): number {
-  const ms = typeof duration === 'number' ? duration : parsed(duration)
+  const ms = plainMs(duration)
   if (ms !== undefined && Number.isSafeInteger(Math.round(ms)) && ms >= 1) return Math.round(ms)
   throw holdfastError('OPTION_INVALID', {
-    details: { option, subject: `${option} must be milliseconds or a text like '2 min'` },
+    details: {
+      option,
+      subject: `${option} must be at least 1 millisecond, as a number or a text like '2 min'`,
+    },
   })
+}
+
+/** In milliseconds, whatever they are; nothing if it is no duration. */
+export function plainMs(duration: unknown): number | undefined {
+  if (typeof duration === 'number') return duration
+  return typeof duration === 'string' ? parsed(duration) : undefined
 }
 
 function parsed(text: string): number | undefined {
   const [, count, unit] = /^(\d+(?:\.\d+)?) ?([a-z]+)$/.exec(text) ?? []
   const ms = unitMs[unit as Unit] as number | undefined
   return ms === undefined ? undefined : Number(count) * ms
+}
+
+/** As long as a timer can be: about 24 days. A longer one would fire at once. */
+export function timerMs(ms: number): number {
+  return Math.min(ms, 2 ** 31 - 1)
 }

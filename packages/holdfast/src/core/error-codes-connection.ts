@@ -36,4 +36,10 @@ export const connectionCodes = {
     what: 'The process is shutting down and did not wait for this work any longer.',
     next: 'Stop soon: settle what was done, or reject, and what was put aside is given back. Give close() more time if the work needs it.',
   },
+  HOLDFAST_CLOSED: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'This Holdfast was closed, and nothing new is begun with it; nothing was sent.',
+    next: 'Stop what calls it (an HTTP server, timers) before close(). Work that was under way may still make its own calls.',
+  },
 } as const

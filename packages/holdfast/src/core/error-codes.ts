@@ -6,6 +6,7 @@
 import { connectionCodes } from './error-codes-connection.ts'
 import { moveCodes } from './error-codes-moves.ts'
 import { ledgerCodes } from './error-codes-ledger.ts'
+import { transactionCodes } from './error-codes-tx.ts'
 import type { ErrorEntry } from './error-entry.ts'
 
 export type { ErrorClass, ErrorEntry } from './error-entry.ts'
@@ -51,8 +52,8 @@ const otherCodes = {
   LOCK_ORDER: {
     class: 'UsageError',
     retryable: false,
-    what: 'Locks were taken in an order that can deadlock.',
-    next: 'Take all keys in one acquire() or guard() call, exclusive at once, and before any row lock.',
+    what: 'Locks were taken in an order that can deadlock with another order that was seen.',
+    next: 'Take these locks in one acquire() or guard() call, or in one order everywhere, exclusive at once; details.cycle has both sides.',
   },
   LOCK_NOT_HELD: {
     class: 'UsageError',
@@ -64,13 +65,13 @@ const otherCodes = {
     class: 'ContentionError',
     retryable: true,
     what: 'The lock was not granted within the limit.',
-    next: 'See blockers for who holds it; retry later, raise waitMs, or shorten the holder.',
+    next: 'See blockers for who holds it; retry later, raise wait, or shorten the holder.',
   },
   LOCK_BUSY: {
     class: 'ContentionError',
     retryable: true,
     what: 'The lock is held by someone else and the call does not wait.',
-    next: 'See blockers for who holds it; retry later, or allow waiting with waitMs.',
+    next: 'See blockers for who holds it; retry later, or allow waiting with wait.',
   },
   ROWS_OUTSIDE_TRANSACTION: {
     class: 'UsageError',
@@ -82,13 +83,13 @@ const otherCodes = {
     class: 'UsageError',
     retryable: false,
     what: 'A row key does not fit the key columns.',
-    next: 'Pass a scalar for one key column, or an object with exactly the key columns.',
+    next: 'Pass a value that the key column can have (a date as text), or an object with exactly the key columns, which have to identify one row.',
   },
   ROWS_MISSING: {
     class: 'RefusedError',
     retryable: false,
-    what: 'Some of the rows that had to be locked do not exist or were skipped.',
-    next: 'Look at details.missing and details.skipped, or drop expectAll and handle them yourself.',
+    what: 'Some of the rows that had to be there do not exist or were skipped.',
+    next: 'Check the keys: details.missing and details.skipped count those without a row. rows.lock without expectAll returns these keys instead.',
   },
   ROWS_TIMEOUT: {
     class: 'ContentionError',
@@ -100,7 +101,7 @@ const otherCodes = {
     class: 'ContentionError',
     retryable: true,
     what: 'A row or the table is locked by someone else and the call does not wait.',
-    next: 'Retry later, or allow waiting.',
+    next: "Retry later, or let the call wait: `wait: '2 s'`.",
   },
   ROWS_VERSION_CONFLICT: {
     class: 'ContentionError',
@@ -108,41 +109,11 @@ const otherCodes = {
     what: 'The row changed (or vanished) since it was read.',
     next: 'Read it again and decide again; the optimistic helpers do so a bounded number of times.',
   },
-  TX_NESTED: {
+  ROWS_CHANGE_SUPPRESSED: {
     class: 'UsageError',
     retryable: false,
-    what: 'A new transaction was asked for inside one that is already open on the same database.',
-    next: 'Use the tx you have: locks.acquire(tx, …) joins it. A second connection here could wait for itself for ever.',
-  },
-  TX_ROLLED_BACK: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'COMMIT was answered with ROLLBACK: a statement had failed and the error was swallowed, so nothing was saved.',
-    next: 'Let the error of the failed statement out of the body, or wrap that statement in a savepoint.',
-  },
-  TX_SERIALIZATION: {
-    class: 'ContentionError',
-    retryable: true,
-    what: 'The transaction kept conflicting with others (SQLSTATE 40001) until the retry budget was spent.',
-    next: 'Take a lock first so that writers queue, or raise the retry budget.',
-  },
-  TX_DEADLOCK: {
-    class: 'ContentionError',
-    retryable: true,
-    what: 'The transaction was chosen as a deadlock victim (SQLSTATE 40P01) until the retry budget was spent.',
-    next: 'Take locks in one call so that they are sorted, advisory locks before rows.',
-  },
-  TX_DEADLINE: {
-    class: 'ContentionError',
-    retryable: true,
-    what: 'The transaction did not finish before its deadline and was rolled back.',
-    next: 'Shorten the body, move slow I/O out of it, or raise deadlineMs.',
-  },
-  TX_CLIENT_TIMEOUT: {
-    class: 'ContentionError',
-    retryable: true,
-    what: "The client's own transaction timer ran out and it rolled back.",
-    next: 'Raise the timeout of the client (Prisma: transactionTimeoutMs of fromPrisma), or shorten the body.',
+    what: 'The row still has the version, but PostgreSQL did not change it: a trigger or a policy suppressed the change.',
+    next: 'Look at the BEFORE UPDATE triggers of the table and at its row-level security for this role.',
   },
   DRIVER_HANDLE_INVALID: {
     class: 'DriverError',
@@ -189,8 +160,8 @@ const otherCodes = {
   SCHEMA_MISSING: {
     class: 'SchemaError',
     retryable: false,
-    what: 'The ledger is not installed in this database, or this role may not use it.',
-    next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints.',
+    what: 'The schema of Holdfast is not installed in this database, or this role may not use what it asked for.',
+    next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints; if it has another name than holdfast, say so: createHoldfast(driver, { schema }). Audit and upkeep are for the role that owns the schema.',
   },
   LEASE_NAME_INVALID: {
     class: 'UsageError',
@@ -270,6 +241,12 @@ const otherCodes = {
     what: 'The schedule is being stopped and did not wait for this handler any longer.',
     next: 'Stop soon and reject; the tick has then failed, and is tried again elsewhere as its schedule says. A handler that goes on is left behind, and its tick is taken over when its lease is over. Give stop() more time if handlers need it.',
   },
+  SCHEDULE_TIMEOUT: {
+    class: 'ContentionError',
+    retryable: true,
+    what: 'A tick of the schedule was at work in a transaction for longer than the call waits; nothing was changed.',
+    next: 'Call again when it has ended, or raise wait.',
+  },
   SCHEDULE_OUTSIDE_TRANSACTION: {
     class: 'UsageError',
     retryable: false,
@@ -281,6 +258,12 @@ const otherCodes = {
     retryable: false,
     what: "The scheduled instant lies more than a minute ahead of the database's clock, so that no tick was taken.",
     next: 'Pass the scheduled time that the platform sent, in milliseconds or as ISO 8601; check the clock of the database.',
+  },
+  ONCE_TIMEOUT: {
+    class: 'ContentionError',
+    retryable: true,
+    what: 'The same key is being worked on by somebody else, and that took longer than the call waits.',
+    next: 'See blockers for who is at it. Call again for its result, or raise wait.',
   },
   ONCE_KEY_INVALID: {
     class: 'UsageError',
@@ -317,6 +300,12 @@ const otherCodes = {
     retryable: false,
     what: 'No client of this database has a session with this process id.',
     next: 'Look at the sessions again: it may have ended. Sessions of other databases, of the server itself and our own are left alone.',
+  },
+  OBSERVE_TRANSACTION_OVER: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'The session is not in the transaction that was seen: that one is over, and nothing was done.',
+    next: 'Look at the session again, and decide about what it does now.',
   },
   OBSERVE_NO_SUCH_SCHEDULE: {
     class: 'UsageError',
@@ -371,6 +360,7 @@ const otherCodes = {
 /** Stable string codes: adding one is a minor change, changing or removing one a major change. */
 export type ErrorCode =
   | keyof typeof otherCodes
+  | keyof typeof transactionCodes
   | keyof typeof connectionCodes
   | keyof typeof ledgerCodes
   | keyof typeof moveCodes
@@ -378,6 +368,7 @@ export type ErrorCode =
 /** The table itself, for documentation and tooling. */
 export const errorCodes: Readonly<Record<ErrorCode, ErrorEntry>> = {
   ...otherCodes,
+  ...transactionCodes,
   ...connectionCodes,
   ...ledgerCodes,
   ...moveCodes,

@@ -6,24 +6,29 @@ const brand: symbol = Symbol.for('holdfast.error')
 
 /** A session that stands in the way, as PostgreSQL showed it when the error was raised. */
 export interface Blocker {
-  /** Backend process id; what `pg_cancel_backend` takes. */
+  /** Backend process id; what `pg_cancel_backend` takes. 0 of a prepared transaction, which has no session. */
   readonly pid: number
-  /** Name of the Holdfast lock it holds, or its application name if it was not annotated. */
+  /** Name of the Holdfast lock it holds, or its application name if it was not annotated; of a prepared one its gid. */
   readonly name: string
   /** Age of its transaction in milliseconds. */
   readonly ageMs: number
-  /** `active`, `idle in transaction`, … */
+  /** `active`, `idle in transaction`, `prepared`, … */
   readonly state: string
   /** Its current or last statement, as the server shows it to this role. */
   readonly query: string
 }
 
-/** What an error knows beyond its code. Never contains statement parameters. */
+/** What an error knows beyond its code, names of locks and leases included. Never contains statement parameters. */
 export type ErrorDetails = Readonly<Record<string, unknown>>
 
 /** What a new error is made of, besides its code. */
 export interface ErrorContext {
   readonly details?: ErrorDetails
+  /**
+   * What the message says instead of `details.subject`, where that is a name of the caller's: keys and names
+   * are often somebody's, and messages end up in logs. Empty says nothing.
+   */
+  readonly about?: string
   readonly blockers?: readonly Blocker[]
   readonly cause?: unknown
 }
@@ -105,12 +110,20 @@ export function isHoldfastError(
 
 function describe(code: ErrorCode, context: ErrorContext): string {
   const { what, next } = errorCodes[code]
-  const subject = context.details?.['subject']
-  const about = typeof subject === 'string' ? ` (${subject})` : ''
+  const subject = context.about ?? context.details?.['subject']
+  const about = typeof subject === 'string' && subject !== '' ? ` (${subject})` : ''
   const first = context.blockers?.[0]
-  const blocked =
-    first === undefined
-      ? ''
-      : ` Held by pid ${first.pid}, ${first.name}, for ${Math.round(first.ageMs)} ms, ${first.state}.`
+  const blocked = first === undefined ? '' : ` Blocked by ${blockerText(first)}.`
   return `${code}${about}: ${what}${blocked} ${next}`
+}
+
+function blockerText({ pid, name, ageMs, state }: Blocker): string {
+  const parts = [`pid ${pid}`, withoutKey(name), `for ${Math.round(ageMs)} ms`, state]
+  return parts.filter((part) => part !== '').join(', ')
+}
+
+/** Of `cart:alice` the `cart`: what comes first in a lock's name is its namespace. */
+function withoutKey(name: string): string {
+  const end = name.indexOf(':')
+  return end === -1 ? name : name.slice(0, end)
 }

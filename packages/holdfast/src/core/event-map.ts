@@ -1,9 +1,11 @@
 import type { Blocker } from './errors.ts'
 import type { LockKey } from './lock-key.ts'
+import type { OrderStep } from './order-graph.ts'
 import type {
   ClaimsClaimedEvent,
   ClaimsFinishedEvent,
   ClaimsHandledEvent,
+  ClaimsIntervenedEvent,
   ClaimsLostEvent,
   ClaimsRecoveredEvent,
   ClaimsTroubleEvent,
@@ -33,6 +35,7 @@ export interface EventMap {
   readonly 'claims.claimed': ClaimsClaimedEvent
   readonly 'claims.finished': ClaimsFinishedEvent
   readonly 'claims.handled': ClaimsHandledEvent
+  readonly 'claims.intervened': ClaimsIntervenedEvent
   readonly 'claims.lost': ClaimsLostEvent
   readonly 'claims.recovered': ClaimsRecoveredEvent
   readonly 'claims.trouble': ClaimsTroubleEvent
@@ -49,6 +52,7 @@ export interface EventMap {
   readonly 'lease.timeout': LeaseTimeoutEvent
   readonly 'ledger.audited': LedgerAuditedEvent
   readonly 'ledger.batch': LedgerBatchEvent
+  readonly 'ledger.followed': FollowedEvent
   readonly 'ledger.operation': LedgerOperationEvent
   readonly 'ledger.sweep': SweepEvent
   readonly 'lock.acquired': LockAcquiredEvent
@@ -75,6 +79,7 @@ export interface EventMap {
   readonly 'tx.committed': TxEvent
   readonly 'tx.retry': TxRetryEvent
   readonly 'tx.rolled-back': TxFailedEvent
+  readonly 'tx.root-client': RootClientEvent
   readonly 'tx.unknown': TxFailedEvent
 }
 
@@ -96,7 +101,10 @@ export interface LockAcquiredEvent extends LockRequestedEvent {
   }[]
   /** Of the backend. */
   readonly pid: number
-  /** From sending to the answer: a round trip if nobody stood in the way. */
+  /**
+   * From sending to the answer: a round trip if nobody stood in the way. Of a guard that waited in its process for
+   * another guard of the same key, from its arrival there.
+   */
   readonly waitMs: number
 }
 
@@ -131,12 +139,17 @@ export interface HeldLongEvent {
   readonly takenAt: string
 }
 
+/** Orders that were seen, of which the first has just closed the cycle. Each pair is told once. */
 export interface LockOrderEvent {
   readonly fault: 'out-of-order' | 'upgrade' | 'rows-first'
+  /** Both sides, or all of a longer cycle, each with the line of the caller that did it first. */
+  readonly cycle: readonly OrderStep[]
   readonly names: readonly string[]
   readonly locks: LockRequestedEvent['locks']
+  /** The cycle in words, without keys. */
   readonly subject: string
-  readonly pid: number
+  /** Not known where rows closed the cycle. */
+  readonly pid: number | undefined
 }
 
 export interface RowsLockedEvent {
@@ -182,7 +195,7 @@ export interface TxFailedEvent extends TxEvent {
 }
 
 export interface TxRetryEvent {
-  /** The attempt that failed, from 1. */
+  /** The attempt that failed, from 1. Has the same number again if no connection could be had for it. */
   readonly attempt: number
   readonly error: unknown
   /** SQLSTATE or Holdfast code. */
@@ -219,6 +232,8 @@ export type LedgerKind =
   | 'opening'
   | 'return'
   | 'limit'
+  | 'transfer-out'
+  | 'transfer-in'
 
 /** One statement with all operations that it carried. */
 export interface LedgerBatchEvent {
@@ -243,6 +258,17 @@ export interface LedgerOperationEvent {
   readonly joined: boolean
 }
 
+/** What is published on `holdfast:ledger.followed` when a follower has read movements, or could not. */
+export interface FollowedEvent {
+  /** Who follows. */
+  readonly name: string
+  /** What the handler got, in transactions that were committed. */
+  readonly movements: number
+  readonly durationMs: number
+  /** What went wrong; the follower goes on. */
+  readonly error: unknown
+}
+
 /** What is published on `holdfast:ledger.sweep` after each call of a sweeper. */
 export interface SweepEvent {
   readonly fallen: number
@@ -261,6 +287,16 @@ export interface LedgerAuditedEvent {
 
 export interface QuotaDeniedEvent {
   readonly book: string
+}
+
+/** A body has used the root client instead of the handle it was given. */
+export interface RootClientEvent {
+  /** The client's package name. */
+  readonly client: string
+  /** The body was refused; otherwise this is only told. */
+  readonly thrown: boolean
+  /** TX_ROOT_CLIENT; its stack says where. */
+  readonly error: Error
 }
 
 export interface ErrorEvent {

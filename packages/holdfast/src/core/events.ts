@@ -17,6 +17,8 @@ export const channels: {
   readonly claimsFinished: EventChannel<'claims.finished'>
   /** A handler of claims has ended. */
   readonly claimsHandled: EventChannel<'claims.handled'>
+  /** Somebody had dead rows tried again, or deleted them. */
+  readonly claimsIntervened: EventChannel<'claims.intervened'>
   /** Claims were lost: their lease was over. */
   readonly claimsLost: EventChannel<'claims.lost'>
   /** Rows whose lease was over were given back. */
@@ -52,6 +54,7 @@ export const channels: {
   /** An operation was answered, or failed. */
   readonly ledgerOperation: EventChannel<'ledger.operation'>
   /** A sweeper has looked for what is due. */
+  readonly ledgerFollowed: EventChannel<'ledger.followed'>
   readonly ledgerSweep: EventChannel<'ledger.sweep'>
   /** Locks were granted. */
   readonly lockAcquired: EventChannel<'lock.acquired'>
@@ -101,12 +104,15 @@ export const channels: {
   readonly txRetry: EventChannel<'tx.retry'>
   /** A transaction was rolled back for good, or never began. */
   readonly txRolledBack: EventChannel<'tx.rolled-back'>
+  /** A body used the root client instead of its handle. */
+  readonly txRootClient: EventChannel<'tx.root-client'>
   /** A connection was lost while it committed. */
   readonly txUnknown: EventChannel<'tx.unknown'>
 } = {
   claimsClaimed: to('claims.claimed'),
   claimsFinished: to('claims.finished'),
   claimsHandled: to('claims.handled'),
+  claimsIntervened: to('claims.intervened'),
   claimsLost: to('claims.lost'),
   claimsRecovered: to('claims.recovered'),
   claimsTrouble: to('claims.trouble'),
@@ -124,6 +130,7 @@ export const channels: {
   ledgerAudited: to('ledger.audited'),
   ledgerBatch: to('ledger.batch'),
   ledgerOperation: to('ledger.operation'),
+  ledgerFollowed: to('ledger.followed'),
   ledgerSweep: to('ledger.sweep'),
   lockAcquired: to('lock.acquired'),
   lockBusy: to('lock.busy'),
@@ -149,6 +156,7 @@ export const channels: {
   txCommitted: to('tx.committed'),
   txRetry: to('tx.retry'),
   txRolledBack: to('tx.rolled-back'),
+  txRootClient: to('tx.root-client'),
   txUnknown: to('tx.unknown'),
 }
 

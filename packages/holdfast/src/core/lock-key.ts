@@ -41,11 +41,12 @@ export interface LockKey {
  * @throws LOCK_KEY_INVALID
  */
 export function lockKey(namespace: string, ...parts: readonly KeyPart[]): BigintKey {
-  if (namespace.length === 0 || parts.length === 0) {
+  if (typeof namespace !== 'string' || namespace === '' || parts.length === 0) {
     throw holdfastError('LOCK_KEY_INVALID', {
       details: { subject: 'a namespace and a part are needed' },
     })
   }
+  assertStorable(namespace)
   let hashed = `${scheme}\0${namespace.length}:${namespace}`
   let name = namespace
   for (const part of parts) {
@@ -67,8 +68,48 @@ export function inScope<K extends LockKey>(key: K, scope: string): K {
   return { ...key, scope }
 }
 
+/**
+ * NUL is no character of PostgreSQL's. Half a character would be hashed as a substitute, so that two keys
+ * were one lock.
+ */
+function assertStorable(text: string): string {
+  if (typeof text === 'string' && !text.includes('\0') && text.isWellFormed()) return text
+  throw holdfastError('LOCK_KEY_INVALID', {
+    details: { subject: 'a text must be well-formed and without NUL' },
+  })
+}
+
+/** Whether somebody made it with `lockKey` or `legacyKey`, here or in another installed copy. */
+export function isLockKey(value: unknown): value is LockKey {
+  if (typeof value !== 'object' || value === null) return false
+  const { name, namespace, scope, lock } = value as Partial<LockKey>
+  const isNamed = [name, namespace, scope].every((text) => typeof text === 'string')
+  return isNamed && typeof lock === 'object' && lock !== null && isLockId(lock)
+}
+
+function isLockId(lock: LockId): boolean {
+  switch (lock.kind) {
+    case 'bigint':
+      return typeof lock.id === 'bigint'
+    case 'hashtext':
+      return typeof lock.text === 'string'
+    case 'pair':
+      return Number.isInteger(lock.high) && Number.isInteger(lock.low)
+    case 'pair-hashtext':
+      return Number.isInteger(lock.high) && typeof lock.text === 'string'
+    default:
+      return false
+  }
+}
+
+/** What locks are called where people read: without their keys, which may be somebody's name. */
+export function subjectOf(locks: readonly { readonly key: LockKey }[]): string {
+  const more = locks.length - 1
+  return `${locks[0]?.key.namespace ?? ''}${more > 0 ? ` +${more}` : ''}`
+}
+
 function partText(part: unknown): string {
-  if (typeof part === 'string' && part.length > 0) return part
+  if (typeof part === 'string' && part.length > 0) return assertStorable(part)
   if (typeof part === 'bigint' || Number.isSafeInteger(part)) return String(part)
   throw holdfastError('LOCK_KEY_INVALID', {
     details: { subject: 'a part must be a non-empty string, a safe integer or a bigint' },
@@ -89,16 +130,20 @@ export const legacyKey: {
   /** `pg_advisory_xact_lock(high, low)`; `low` may be `{ hashtext: text }` */
   pair(high: number, low: number | { readonly hashtext: string }): LockKey
 } = {
-  hashtext: (text) => legacy(`hashtext(${text})`, { kind: 'hashtext', text }),
-  bigint: (id) => legacy(String(id), { kind: 'bigint', id: int(BigInt(id), 64) }),
-  pair: (high, low) =>
-    typeof low === 'number'
-      ? legacy(`${high},${low}`, { kind: 'pair', high: int4(high), low: int4(low) })
-      : legacy(`${high},hashtext(${low.hashtext})`, {
-          kind: 'pair-hashtext',
-          high: int4(high),
-          text: low.hashtext,
-        }),
+  hashtext: (text) => legacy(`hashtext(${assertStorable(text)})`, { kind: 'hashtext', text }),
+  bigint(given) {
+    const id = int8(given)
+    return legacy(String(id), { kind: 'bigint', id })
+  },
+  pair(first, second) {
+    const high = int4(first)
+    if (typeof second !== 'object' || second === null) {
+      const low = int4(second)
+      return legacy(`${high},${low}`, { kind: 'pair', high, low })
+    }
+    const text = assertStorable(second.hashtext)
+    return legacy(`${high},hashtext(${text})`, { kind: 'pair-hashtext', high, text })
+  },
 }
 
 function legacy(text: string, lock: LockId): LockKey {
@@ -107,10 +152,16 @@ function legacy(text: string, lock: LockId): LockKey {
 }
 
 function int4(value: number): number {
-  if (!Number.isInteger(value)) {
-    throw holdfastError('LOCK_KEY_INVALID', { details: { subject: 'an integer is needed' } })
-  }
-  return Number(int(BigInt(value), 32))
+  return Number(int(wholeOf(value), 32))
+}
+
+function int8(value: bigint | number): bigint {
+  return int(typeof value === 'bigint' ? value : wholeOf(value), 64)
+}
+
+function wholeOf(value: number): bigint {
+  if (Number.isInteger(value)) return BigInt(value)
+  throw holdfastError('LOCK_KEY_INVALID', { details: { subject: 'an integer is needed' } })
 }
 
 function int(value: bigint, bits: number): bigint {

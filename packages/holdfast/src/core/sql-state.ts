@@ -52,6 +52,32 @@ export function sqlStateOf(error: unknown): string | undefined {
   return writeConflict ? '40001' : undefined
 }
 
+/** True if somebody has cancelled the statement, as far as a server that speaks English says so. */
+export function wasCanceled(error: unknown): boolean {
+  if (sqlStateOf(error) !== '57014') return false
+  for (const { message } of layersOf(error)) {
+    if (typeof message === 'string' && /due to user request/i.test(message)) return true
+  }
+  return false
+}
+
+/** True if it was a row that was waited for, whose table was granted: the server says where it is. */
+export function waitedForRow(error: unknown): boolean {
+  for (const { where } of layersOf(error)) {
+    if (typeof where === 'string' && /\(\d+,\d+\)/.test(where)) return true
+  }
+  return false
+}
+
+/** What pools say that gave up waiting for a free connection: `pg-pool`, and Prisma by its `maxWait`. */
+const starvedMessages =
+  /^timeout exceeded when trying to connect|unable to start a transaction in the given time/i
+
+/** True if all connections of the client's pool were in use for longer than it waits: nothing was begun. */
+export function isPoolStarved(error: unknown): boolean {
+  return clientSays(error, starvedMessages)
+}
+
 /** Prisma's own transaction timer ran out, or the transaction was closed under the caller. */
 export function isClientTimeout(error: unknown): boolean {
   for (const layer of layersOf(error)) if (layer['code'] === 'P2028') return true
@@ -64,19 +90,16 @@ const lostStates = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'
 const refusedStates = new Set(['57P03', '53300', '08001', '08004', '28000', '28P01', '3D000'])
 /** Of those, the ones that come and go by themselves. */
 const passingStates = new Set(['57P03', '53300', '08001', '08004'])
-/** Only database clients use these, so they mean *our* connection wherever they are seen. */
-const clientCodes = new Set([
+const clientKinds = new Set(['ConnectionClosed', 'DatabaseNotReachable'])
+const clientMessages =
+  /^connection terminated|^client has encountered a connection error|^client was closed and is not queryable|^server conn crashed/i
+/** Of clients, and of sockets. */
+const lostCodes = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_ENDED',
   'CONNECTION_DESTROYED',
   'P1001',
   'P1017',
-])
-const clientKinds = new Set(['ConnectionClosed', 'DatabaseNotReachable'])
-const clientMessages =
-  /^connection terminated|^client has encountered a connection error|^client was closed and is not queryable|^server conn crashed/i
-/** Any socket can fail like this, also one the caller's own code opened inside the body. */
-const socketCodes = new Set([
   'ECONNRESET',
   'ECONNREFUSED',
   'ECONNABORTED',
@@ -88,33 +111,53 @@ const socketCodes = new Set([
   'EAI_AGAIN',
 ])
 
-/** True if the error can only mean that the database connection was lost. */
-export function isDatabaseConnectionLoss(error: unknown): boolean {
+/**
+ * True if the server has answered with an ERROR, after which the connection is still there: somebody's function has
+ * raised a state that is otherwise that of a lost one, as dblink does. Who ends a connection says FATAL, but for
+ * poolers, which have 08P01 for everything. In other languages `pg` has other words, and then nothing is known.
+ */
+function wasAnswered(error: unknown): boolean {
   const state = sqlStateOf(error)
-  if (state !== undefined) return lostStates.has(state) || state.startsWith('08')
-  for (const layer of layersOf(error)) {
-    if (typeof layer['code'] === 'string' && clientCodes.has(layer['code'])) return true
-    if (typeof layer['kind'] === 'string' && clientKinds.has(layer['kind'])) return true
-    if (typeof layer['message'] === 'string' && clientMessages.test(layer['message'])) return true
+  if (state === undefined || state === '08P01') return false
+  for (const { severity } of layersOf(error)) {
+    if (typeof severity === 'string') return severity === 'ERROR'
   }
+  return false
+}
+
+/** True if the error came out of a function or trigger, and not of the statement itself. */
+export function wasRaisedInside(error: unknown): boolean {
+  for (const { where } of layersOf(error))
+    if (typeof where === 'string' && where !== '') return true
   return false
 }
 
 /** True if the connection was lost, given that the failing call was one to the database. */
 export function isConnectionLoss(error: unknown): boolean {
-  if (isDatabaseConnectionLoss(error)) return true
-  for (const layer of layersOf(error)) {
-    if (typeof layer['code'] === 'string' && socketCodes.has(layer['code'])) return true
+  if (wasAnswered(error)) return false
+  const state = sqlStateOf(error)
+  if (state !== undefined && (lostStates.has(state) || state.startsWith('08'))) return true
+  for (const { code, kind, message } of layersOf(error)) {
+    if (typeof code === 'string' && lostCodes.has(code)) return true
+    if (state !== undefined) continue
+    if (typeof kind === 'string' && clientKinds.has(kind)) return true
+    if (typeof message === 'string' && clientMessages.test(message)) return true
   }
   return false
 }
 
 /** True if the client gave up waiting for an answer (`query_timeout` of pg), which may still come. */
 export function isUnanswered(error: unknown): boolean {
+  return clientSays(error, /^query read timeout/i) || isConnectionLoss(error)
+}
+
+/** In words of the client's own: what has a SQLSTATE are words of the server, and of whoever wrote its rules. */
+function clientSays(error: unknown, words: RegExp): boolean {
+  if (sqlStateOf(error) !== undefined) return false
   for (const { message } of layersOf(error)) {
-    if (typeof message === 'string' && /^query read timeout/i.test(message)) return true
+    if (typeof message === 'string' && words.test(message)) return true
   }
-  return isConnectionLoss(error)
+  return false
 }
 
 /** Codes and kinds of clients that mean: not even connected. */
@@ -126,15 +169,17 @@ const unconnected = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
 ])
-/** The pool's limit, and PgBouncer's, which has not given the statement to a server. */
-const neverForwarded =
-  /^timeout exceeded when trying to connect|^query_wait_timeout|^pgbouncer cannot connect to server/i
+/** PgBouncer's limit, which has not given the statement to a server. */
+const neverForwarded = /^query_wait_timeout|^pgbouncer cannot connect to server/i
+/** Of `pg-pool`, and of `pg` itself, about a server that accepts a connection and says nothing. */
+const connectTimeouts = /^connection terminated due to connection timeout|^timeout expired$/i
 
 /**
  * True if no connection could be had, for a reason that may pass, so that the failing call, which was one
  * to the database, was never sent.
  */
 export function couldNotConnect(error: unknown): boolean {
+  if (wasAnswered(error)) return false
   const state = sqlStateOf(error)
   if (state !== undefined && refusedStates.has(state)) return passingStates.has(state)
   for (const { code, kind, syscall, message } of layersOf(error)) {
@@ -142,18 +187,10 @@ export function couldNotConnect(error: unknown): boolean {
       return true
     if (typeof message === 'string' && neverForwarded.test(message)) return true
   }
-  return false
+  return clientSays(error, connectTimeouts)
 }
 
 /** True if the client refused to send because it already knew the connection was gone. */
 export function wasNeverSent(error: unknown): boolean {
-  for (const layer of layersOf(error)) {
-    const message = layer['message']
-    if (
-      typeof message === 'string' &&
-      /not queryable|client was closed|query runner already released/i.test(message)
-    )
-      return true
-  }
-  return false
+  return clientSays(error, /not queryable|client was closed|query runner already released/i)
 }

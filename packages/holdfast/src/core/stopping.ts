@@ -1,4 +1,5 @@
-import { type Duration, durationMs } from './duration.ts'
+import { optionsGiven } from './given.ts'
+import { type Duration, durationMs, timerMs } from './duration.ts'
 
 /** How long work that is under way is waited for when something is stopped. */
 export interface StopOptions {
@@ -20,17 +21,18 @@ export interface Stopped {
  */
 export async function endedInTime(
   ended: Promise<unknown>,
-  { within = '30 s', leaveAfter = '5 s' }: StopOptions,
+  options: StopOptions | undefined,
   abort: () => void,
 ): Promise<boolean> {
+  const { within = '30 s', leaveAfter = '5 s' } = optionsGiven(options)
   const withinMs = durationMs(within, 'within')
   const leaveMs = durationMs(leaveAfter, 'leaveAfter')
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => {
       abort()
-      timer = setTimeout(() => resolve(false), leaveMs)
-    }, withinMs)
+      timer = setTimeout(() => resolve(false), timerMs(leaveMs))
+    }, timerMs(withinMs))
   })
   try {
     return await Promise.race([ended.then(() => true as const), late])

@@ -13,3 +13,20 @@ export async function within<T>(answer: Promise<T>, ms: number): Promise<T | und
     clearTimeout(timer)
   }
 }
+
+/**
+ * The first answer of two statements that were sent together. If it fails, that is told when the other has ended as
+ * well: a body that goes on, or returns, must not find a statement of ours under way.
+ */
+export async function firstOf<T>(
+  first: Promise<T>,
+  second: Promise<unknown> | undefined,
+): Promise<T> {
+  second?.catch(() => undefined)
+  try {
+    return await first
+  } catch (error) {
+    await second?.catch(() => undefined)
+    throw error
+  }
+}

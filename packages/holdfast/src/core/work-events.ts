@@ -37,6 +37,18 @@ export interface ClaimsLostEvent {
   readonly verb: ClaimsFinishedEvent['verb'] | 'deadline'
 }
 
+/** What is published on `holdfast:claims.intervened`: somebody did something about dead rows. */
+export interface ClaimsIntervenedEvent {
+  readonly table: string
+  readonly verb: 'retry' | 'delete'
+  /** Rows that were named. */
+  readonly asked: number
+  /** Rows for which it was done. */
+  readonly done: number
+  /** Who it was, if they said so. */
+  readonly by: string | undefined
+}
+
 export interface ClaimsRecoveredEvent {
   readonly table: string
   readonly freed: number
@@ -46,7 +58,7 @@ export interface ClaimsRecoveredEvent {
 /** What is published on `holdfast:claims.trouble`. */
 export interface ClaimsTroubleEvent {
   readonly table: string
-  readonly during: 'claim' | 'handler' | 'finish' | 'heartbeat' | 'recover' | 'listen'
+  readonly during: 'claim' | 'handler' | 'finish' | 'heartbeat' | 'recover' | 'listen' | 'pool'
   readonly error: unknown
 }
 
@@ -62,6 +74,7 @@ export interface LeaseRenewedEvent {
   readonly durationMs: number
 }
 
+/** Of `release(tx)` it is told when it was asked for: the transaction may still roll back. */
 export interface LeaseReleasedEvent {
   readonly name: string
   readonly token: bigint

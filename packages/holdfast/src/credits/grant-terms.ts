@@ -1,7 +1,7 @@
 import { type Duration, durationMs } from '../core/duration.ts'
-import { holdfastError } from '../core/errors.ts'
 import type { OperationOptions } from '../ledger/book.ts'
-import { type Amount, amountText } from '../ledger/operation.ts'
+import { invalid, isoText } from '../ledger/calendar.ts'
+import { type Amount, amountText, nameText } from '../ledger/operation.ts'
 
 /** What becomes of the rest of a grant when it expires. */
 export interface Rollover {
@@ -11,8 +11,8 @@ export interface Rollover {
   readonly for: Duration
 }
 
-/** Options of `grant`. */
-export interface GrantOptions extends OperationOptions {
+/** How a grant can be spent, and until when. */
+export interface GrantTerms {
   /**
    * Lower ones are spent first; then the one that expires earlier; then the one that came earlier.
    * A whole number from 0 to 32767. @defaultValue 50
@@ -26,11 +26,19 @@ export interface GrantOptions extends OperationOptions {
   readonly expiresIn?: Duration
   /** @defaultValue all of the rest lapses */
   readonly rollover?: Rollover
+  /**
+   * The features it can be spent on: by `charge`, or by what names one as its `feature`. It pays no debts, and nothing
+   * of it can be transferred. @defaultValue anything
+   */
+  readonly onlyFor?: readonly string[]
 }
 
+/** Options of `grant`. */
+export interface GrantOptions extends OperationOptions, GrantTerms {}
+
 /** The terms of a grant as the database takes them; the same terms are always the same text. */
-export function termsText(options: Omit<GrantOptions, 'operationId'>): string {
-  const { priority = 50, effectiveAt, expiresAt, expiresIn, rollover } = options
+export function termsText(options: GrantTerms): string {
+  const { priority = 50, effectiveAt, expiresAt, expiresIn, rollover, onlyFor } = options
   if (!Number.isInteger(priority) || priority < 0 || priority > 32_767) {
     throw invalid('priority', 'priority must be a whole number from 0 to 32767')
   }
@@ -45,12 +53,21 @@ export function termsText(options: Omit<GrantOptions, 'operationId'>): string {
   }
   return JSON.stringify({
     priority,
-    effective_at: momentText(effectiveAt, 'effectiveAt'),
-    expires_at: momentText(expiresAt, 'expiresAt'),
+    effective_at: momentOf(effectiveAt, 'effectiveAt'),
+    expires_at: momentOf(expiresAt, 'expiresAt'),
     expires_in_ms: expiresIn === undefined ? undefined : spanMs(expiresIn, 'expiresIn'),
     rollover_limit: rollover && amountText(rollover.limit, 'rollover.limit'),
     rollover_for: rollover && `${spanMs(rollover.for, 'rollover.for')} milliseconds`,
+    only_for: onlyFor === undefined ? undefined : featuresOf(onlyFor),
   })
+}
+
+/** Each once, in order. */
+function featuresOf(given: readonly string[]): readonly string[] {
+  if (!Array.isArray(given) || given.length === 0) {
+    throw invalid('onlyFor', 'onlyFor must be a list of at least one feature')
+  }
+  return [...new Set(given.map((feature) => nameText(feature, 'feature')))].toSorted()
 }
 
 /** Beyond this a date in the future of a date could not be stored. */
@@ -62,14 +79,6 @@ function spanMs(duration: Duration, option: string): number {
   throw invalid(option, `${option} must be at most 1000 years`)
 }
 
-function momentText(moment: Date | undefined, option: string): string | undefined {
-  if (moment === undefined) return undefined
-  const year = moment instanceof Date ? moment.getUTCFullYear() : Number.NaN
-  // Beyond these, the text of a date is not one that PostgreSQL reads.
-  if (year >= 1 && year <= 9_999) return moment.toISOString()
-  throw invalid(option, `${option} must be a Date between the years 1 and 9999`)
-}
-
-function invalid(option: string, subject: string): Error {
-  return holdfastError('OPTION_INVALID', { details: { option, subject } })
+function momentOf(moment: Date | undefined, option: string): string | undefined {
+  return moment === undefined ? undefined : isoText(moment, option)
 }

@@ -1,7 +1,7 @@
-import type { Driver, SessionDriver } from '../core/driver.ts'
+import type { Driver, SessionDriver, TransactionSettings } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import { couldNotConnect, isConnectionLoss } from '../core/sql-state.ts'
+import { couldNotConnect, isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
 
 /** Settings of `withCircuit`. */
 export interface CircuitOptions {
@@ -29,12 +29,45 @@ export function withCircuit<Tx>(driver: Driver<Tx>, options: CircuitOptions = {}
   return {
     ...driver,
     alone: { query: (statement) => circuit.through(() => driver.alone.query(statement)) },
-    transaction: (body, settings) => circuit.through(() => driver.transaction(body, settings)),
+    transaction: (body, settings) => inTransaction(circuit, driver, body, settings),
     ...(session && { session: (scope?: string) => circuit.through(() => session(scope)) }),
     ...(listen && {
       listen: (...args: Parameters<typeof listen>) => circuit.through(() => listen(...args)),
     }),
   }
+}
+
+/**
+ * A transaction, of which only what is ours counts: to open it and to commit it. Whatever the body throws is
+ * the body's own, also if it looks like a lost connection: it may be one to somewhere else. If it was ours,
+ * the next call finds out.
+ */
+async function inTransaction<Tx, T>(
+  circuit: Circuit,
+  driver: Driver<Tx>,
+  body: Parameters<Driver<Tx>['transaction']>[0],
+  settings: TransactionSettings,
+): Promise<T> {
+  let isBodys = false
+  return await circuit.through(
+    (answered) =>
+      driver.transaction(async (transaction, opened) => {
+        // What went out together with BEGIN is not answered before its own answer is there.
+        if (opened === undefined) answered()
+        let unopened = false
+        opened?.then(answered, (error: unknown) => {
+          unopened = isOutage(error)
+          if (!unopened) answered()
+        })
+        try {
+          return (await body(transaction, opened)) as T
+        } catch (error) {
+          isBodys = !unopened
+          throw error
+        }
+      }, settings),
+    () => isBodys,
+  )
 }
 
 class Circuit {
@@ -55,16 +88,31 @@ class Circuit {
     this.#openMs = durationMs(openFor, 'openFor')
   }
 
-  async through<T>(call: () => Promise<T>): Promise<T> {
-    const tries = this.#assertClosed()
+  /**
+   * Sends something, unless it is open. `answered` says, before all is done, that the database is there;
+   * `isForeign` that what was thrown says nothing about it.
+   */
+  async through<T>(
+    call: (answered: () => void) => Promise<T>,
+    isForeign: () => boolean = () => false,
+  ): Promise<T> {
+    let tries = this.#assertClosed()
+    const answered = (): void => {
+      if (!tries) return
+      tries = false
+      this.#trying = false
+      this.#close()
+    }
     try {
-      const result = await call()
+      const result = await call(answered)
       this.#close()
       return result
     } catch (error) {
-      if (isOutage(error)) this.#fail(tries)
-      // It was answered, if only by an error.
-      else this.#close()
+      if (isForeign()) this.#failures = 0
+      else if (isOutage(error)) this.#fail(tries)
+      // It was answered, if only by an error. What was never sent says nothing.
+      else if (sqlStateOf(error) !== undefined || isHoldfastError(error, 'COMMIT_UNKNOWN'))
+        this.#close()
       throw error
     } finally {
       if (tries) this.#trying = false

@@ -6,13 +6,19 @@ import type {
   Transaction,
   TransactionState,
 } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
-import { runInCallback } from './callback-transaction.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import { asOurs } from '../core/open-transactions.ts'
+import { type Held, runInCallback } from './callback-transaction.ts'
+import type { Leash } from './leash.ts'
 import { inNativeSavepoint } from './native-savepoint.ts'
-import { type PgConnection, pgTransactionState, watchConnection } from './pg-connection.ts'
+import { ConnectionWatch, type PgConnection } from './pg-connection.ts'
+import { pgTransactionState } from './pg-state.ts'
+import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
 import { runInBegin } from './postgres-js-begin.ts'
 import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
+import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
+import { poolOf } from './pool-size.ts'
 
 /** The part of Drizzle's `sql` tag we use. */
 export interface DrizzleSql {
@@ -67,9 +73,9 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
       native: tx,
       budgetMs: undefined,
       state,
-      query: async (statement) => run(handle, statement),
+      query: async (statement) => run(handle, statement).catch(unwrapped),
       command: async (text) => {
-        await handle.execute(sql.raw(text))
+        await Promise.resolve(handle.execute(sql.raw(text))).catch(unwrapped)
       },
       // Drizzle's own savepoint, because over postgres-js no other one survives a failed statement.
       nested: (body) =>
@@ -82,21 +88,25 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
   const joined = (tx: Tx): Transaction<Tx> => join(tx, () => drizzleState(tx as DrizzleDatabase))
   const onPostgresJs = isPostgresJs(clientOf(db))
   hearPool(clientOf(db))
+  const root = watchRoot(clientOf(db))
   return {
     name: 'drizzle-orm',
     engine: 'postgres',
-    capabilities: { pipelines: false },
-    alone: { query: async (statement) => unlessHeard(() => run(db, statement)) },
+    capabilities: { pool: poolOf(clientOf(db)) },
+    root: () => root,
+    alone: { query: async (statement) => unlessHeard(() => asOurs(() => run(db, statement))) },
     join: joined,
-    async transaction(body, { isolation }) {
+    async transaction(body, { isolation, marked = false }) {
       if (drizzleState(db) !== 'none') throw holdfastError('TX_NESTED')
       const open = async (callback: (native: Tx) => Promise<void>): Promise<unknown> =>
-        db.transaction(
-          callback as (tx: unknown) => Promise<void>,
-          isolation === undefined ? undefined : { isolationLevel: isolation },
+        asOurs(() =>
+          db.transaction(
+            callback as (tx: unknown) => Promise<void>,
+            isolation === undefined ? undefined : { isolationLevel: isolation },
+          ),
         )
       if (onPostgresJs) return runInBegin({ open, handleOf, onHandle, join, body })
-      return runInCallback({ open, join: joined, body, masksCommit: true, watch })
+      return runInCallback({ open, join: joined, body, masksCommit: true, marked, watch, hold })
     },
   }
 }
@@ -137,9 +147,35 @@ function drizzleState(handle: DrizzleDatabase): TransactionState {
   return typeof (handle as Inside).rollback === 'function' ? 'unknown' : 'none'
 }
 
-function watch(native: unknown): ReturnType<typeof watchConnection> | undefined {
+function watch(native: unknown): ConnectionWatch | undefined {
   const client = clientOf(native)
-  return isPg(client) ? watchConnection(client) : undefined
+  return isPg(client) ? new ConnectionWatch(client) : undefined
+}
+
+/** The session is made for this transaction alone, so nobody else meets the client on the leash. */
+function hold<Tx>(native: Tx, leash: Leash): Held<Tx> {
+  const { session } = native as Inside
+  const client = session?.client
+  if (session === undefined || !isPg(client)) return { native }
+  session.client = leashedClient(client, leash)
+  countNested(native as DrizzleDatabase, leash)
+  return { native, busy: () => isBusy(client), rest: () => cameToRest(client) }
+}
+
+/** A transaction inside of ours is under way until it is over, also while it sends nothing. */
+function countNested(handle: DrizzleDatabase, leash: Leash): void {
+  const { transaction } = handle
+  handle.transaction = (body, ...rest) =>
+    leash.during(() =>
+      transaction.call(
+        handle,
+        (inner) => {
+          countNested(inner as DrizzleDatabase, leash)
+          return body(inner)
+        },
+        ...rest,
+      ),
+    )
 }
 
 function handleOf(native: unknown): PostgresJsHandle {
@@ -150,6 +186,12 @@ function onHandle<Tx>(native: Tx, handle: PostgresJsHandle): Tx {
   const { session } = native as Inside
   if (session !== undefined) session.client = handle
   return native
+}
+
+/** Drizzle wraps whatever a statement fails with; that a handle is over is our own word for it. */
+function unwrapped(error: unknown): never {
+  const { cause } = (error ?? {}) as { readonly cause?: unknown }
+  throw isHoldfastError(cause, 'TX_HANDLE_ENDED') ? cause : error
 }
 
 function assertHandle(tx: unknown): DrizzleDatabase {

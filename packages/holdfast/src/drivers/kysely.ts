@@ -1,7 +1,12 @@
 import type { Driver, Row, Transaction, TransactionState } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { asOurs } from '../core/open-transactions.ts'
+import { within } from '../core/within.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
-import { runInCallback } from './callback-transaction.ts'
+import { type Held, runInCallback } from './callback-transaction.ts'
+import type { Leash } from './leash.ts'
+import { leftoverMs } from './pg-leash.ts'
+import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** What `CompiledQuery.raw()` makes; Kysely asks for the shape, not for the maker. */
@@ -46,7 +51,7 @@ export type KyselyTransactionOf<Db> = Db extends { readonly isTransaction: true 
 export interface KyselyOptions {
   /**
    * The `pg` pool of the dialect, which Kysely hides. Only listened to: with synchronous replication
-   * Holdfast has to hear if the wait for the standby is cancelled.
+   * Holdfast has to hear if the wait for the standby is cancelled, and a body that uses it is reported.
    */
   readonly pool?: object
 }
@@ -65,9 +70,11 @@ export function fromKysely<Db extends KyselyDatabase>(
 ): Driver<KyselyTransactionOf<Db>> {
   type Tx = KyselyTransactionOf<Db>
   hearPool(pool)
+  const root = watchRoot(pool)
   const join = (tx: Tx): Transaction<Tx> => {
     const handle = assertHandle(tx)
-    const run = runner(handle)
+    const plain = runner(handle)
+    const run: typeof plain = (text, values) => plain(text, values).catch(nameEnded)
     const transaction: Transaction<Tx> = {
       native: tx,
       budgetMs: undefined,
@@ -84,22 +91,97 @@ export function fromKysely<Db extends KyselyDatabase>(
   return {
     name: 'kysely',
     engine: 'postgres',
-    capabilities: { pipelines: false },
-    alone: { query: async ({ text, values }) => unlessHeard(() => alone(text, values)) },
+    capabilities: {},
+    root: () => root,
+    alone: {
+      query: async ({ text, values }) => unlessHeard(() => asOurs(() => alone(text, values))),
+    },
     join,
-    async transaction(body, { isolation }) {
+    async transaction(body, { isolation, marked = false }) {
       if (db.isTransaction) throw holdfastError('TX_NESTED')
       const builder = db.transaction()
       const opening = isolation === undefined ? builder : builder.setIsolationLevel(isolation)
       return runInCallback({
         open: async (callback) =>
-          opening.execute(callback as (trx: unknown) => Promise<void>).catch(nameAborted),
+          asOurs(() => opening.execute(callback as (trx: unknown) => Promise<void>)).catch(
+            nameAborted,
+          ),
         join,
         body,
         // Newer versions look at COMMIT's command tag themselves, older ones and other dialects do
         // not, and they cannot be told apart.
         masksCommit: true,
+        marked,
+        hold,
       })
+    },
+  }
+}
+
+/** What a transaction runs its statements on. */
+interface KyselyConnection {
+  executeQuery(query: { readonly sql: string }, options?: unknown): Promise<unknown>
+  streamQuery(query: { readonly sql: string }, ...rest: unknown[]): AsyncIterableIterator<unknown>
+}
+
+interface KyselyInside {
+  getExecutor?(): {
+    provideConnection?<T>(use: (connection: KyselyConnection) => Promise<T>): Promise<T>
+  }
+}
+
+/**
+ * Statements are stopped at the connection, as Kysely's own logging does: whatever plugin or builder they
+ * come from, they pass there, COMMIT included. It is ours alone until the transaction is over.
+ */
+async function hold<Tx>(native: Tx, leash: Leash): Promise<Held<Tx>> {
+  const executor = (native as KyselyInside).getExecutor?.()
+  const connection = await executor?.provideConnection?.(async (given) => given)
+  if (connection === undefined) return { native }
+  const { executeQuery, streamQuery } = connection
+  const free = (): void => {
+    if (connection.executeQuery === held) Object.assign(connection, { executeQuery, streamQuery })
+  }
+  const held: KyselyConnection['executeQuery'] = async (query, options) => {
+    leash.assertMay(query.sql)
+    try {
+      return await leash.during(() => executeQuery.call(connection, query, options))
+    } finally {
+      // Before the connection goes back to the pool, where the next one may hold it at once.
+      if (leash.ending) free()
+    }
+  }
+  connection.executeQuery = held
+  const open = new Set<AsyncIterableIterator<unknown>>()
+  connection.streamQuery = async function* streamed(query, ...rest) {
+    leash.assertMay(query.sql)
+    leash.sent()
+    const rows = streamQuery.call(connection, query, ...rest)
+    open.add(rows)
+    try {
+      for (let next = await rows.next(); next.done !== true; next = await rows.next()) {
+        yield next.value
+        // What waits behind it in Kysely would be let in, to a connection that is somebody else's by now.
+        if (!leash.isHeld) await Promise.withResolvers<never>().promise
+      }
+    } finally {
+      if (leash.isHeld) await rows.return?.()
+      open.delete(rows)
+      leash.answered()
+    }
+  }
+  return {
+    native,
+    free,
+    // Kysely lets statements in one by one: whatever waits has had its turn, and was refused, before ours.
+    settle: async () => {
+      if (open.size === 0) await executor?.provideConnection?.(async () => undefined)
+    },
+    // ROLLBACK, which goes past that queue, would wait for rows that were not all read.
+    async rest() {
+      if (open.size === 0) return true
+      await within(Promise.all([...open].map(async (rows) => await rows.return?.())), leftoverMs)
+      return false
     },
   }
 }
@@ -110,6 +192,14 @@ const abortedMark: symbol = Symbol.for('kysely.AbortedTransactionError')
 function nameAborted(error: unknown): never {
   const aborted = typeof error === 'object' && error !== null && abortedMark in error
   throw aborted ? holdfastError('TX_ROLLED_BACK', { cause: error }) : error
+}
+
+const endedWords = /^Transaction is already (?:committed|rolled back)$/
+
+/** Kysely's own words for a handle whose transaction is over; it has no class or code for them. */
+function nameEnded(error: unknown): never {
+  const ended = error instanceof Error && endedWords.test(error.message)
+  throw ended ? holdfastError('TX_HANDLE_ENDED', { cause: error }) : error
 }
 
 /** Plugins rename the columns of raw results as well, so ours go around them. */

@@ -1,18 +1,7 @@
-import type { TransactionState } from '../core/driver.ts'
 import { commitText, rolledBackTag } from '../engines/postgres/transaction.ts'
+import type { Leash } from './leash.ts'
+import { activeQuery, textOf } from './pg-leash.ts'
 import { SyncWatch } from './sync-wait.ts'
-
-/** What was seen of a connection while somebody watched it. */
-export interface ConnectionWatch {
-  readonly lost: boolean
-  /** Command tags are visible. */
-  readonly seesTags: boolean
-  /** The command tag of the last COMMIT or ROLLBACK, whichever the server made of it. */
-  readonly ending: string | undefined
-  /** @throws COMMIT_UNKNOWN if a wait for the synchronous standby was cancelled on it */
-  assertSynced(): void
-  stop(): void
-}
 
 /** The part of a `pg` client by which its connection can be watched. */
 export interface PgConnection {
@@ -26,63 +15,99 @@ export interface PgConnection {
 }
 
 /**
- * Watches a checked-out client. The pool takes its own listener away for that time, and without
- * one a lost connection is an unhandled `error` event, which ends the process. Command tags are only
- * worth watching where COMMIT is sent by someone who does not look at them.
+ * What is seen of a checked-out client while somebody watches it. The pool takes its own listener away
+ * for that time, and without one a lost connection is an unhandled `error` event, which ends the process.
  */
-export function watchConnection(client: PgConnection, tags = true): ConnectionWatch {
-  let lost = false
-  let seesTags = false
-  let ending: string | undefined
-  const onError = (): void => {
-    lost = true
+export class ConnectionWatch {
+  lost = false
+  /** Command tags are visible. */
+  seesTags = false
+  /** The command tag of the last COMMIT or ROLLBACK, whichever the server made of it. */
+  ending: string | undefined
+  /** Told about the tags of what a body sends; none while the owner of the transaction sends something. */
+  leash: Leash | undefined
+  readonly #client: PgConnection
+  readonly #announcer: PgConnection['connection']
+  readonly #sync: SyncWatch
+  /** The last text that was answered with such a tag, and how often. */
+  #tagged: object | undefined
+  #times = 0
+
+  /** `tags`: only worth watching where somebody sends statements that we do not know. */
+  constructor(client: PgConnection, tags = true) {
+    this.#client = client
+    this.#announcer = tags ? client.connection : undefined
+    client.on('error', this.#onError)
+    this.#sync = new SyncWatch(client)
+    this.#announcer?.on?.('commandComplete', this.#onTag)
   }
-  const onTag = ({ text }: { readonly text?: string }): void => {
-    seesTags = true
-    if (text === commitText || text === rolledBackTag) ending = text
+
+  readonly #onError = (): void => {
+    this.lost = true
   }
-  client.on('error', onError)
-  const sync = new SyncWatch(client)
-  const announcer = tags ? client.connection : undefined
-  announcer?.on?.('commandComplete', onTag)
-  return {
-    get lost() {
-      return lost
-    },
-    get seesTags() {
-      return seesTags
-    },
-    get ending() {
-      return ending
-    },
-    assertSynced: () => sync.assertSynced(),
-    stop() {
-      client.off('error', onError)
-      sync.stop()
-      announcer?.off?.('commandComplete', onTag)
-    },
+
+  readonly #onTag = ({ text }: { readonly text?: string }): void => {
+    this.seesTags = true
+    if (text === commitText || text === rolledBackTag) this.ending = text
+    if (this.leash === undefined || text === undefined || !isControl(text)) return
+    const query = activeQuery(this.#client)
+    this.#times = query !== undefined && query === this.#tagged ? this.#times + 1 : 1
+    this.#tagged = query
+    this.leash.tagged(text, textOf(query), this.#times)
+  }
+
+  /** A COMMIT was answered with the remark that there was no transaction. */
+  get committedNothing(): boolean {
+    return this.#sync.committedNothing
+  }
+
+  /** From here on COMMIT is under way, by whoever owns the transaction. */
+  committing(): void {
+    this.leash = undefined
+    this.ending = undefined
+    this.#sync.committedNothing = false
+  }
+
+  /** @throws COMMIT_UNKNOWN if a wait for the synchronous standby was cancelled on it */
+  assertSynced(): void {
+    this.#sync.assertSynced()
+  }
+
+  stop(): void {
+    this.#client.off('error', this.#onError)
+    this.#sync.stop()
+    this.#announcer?.off?.('commandComplete', this.#onTag)
   }
 }
 
-/** Newer `pg` tells the state of its connection; older ones leave it to the server. */
-interface Observable {
-  getTransactionStatus?(): string | null
-  readonly readyForQuery?: boolean
-  /** Only a pool has it. */
-  readonly totalCount?: number
+/** Tags of statements that begin or end a transaction; SELECT and its like carry a count. */
+function isControl(tag: string): boolean {
+  return (
+    tag === commitText ||
+    tag === rolledBackTag ||
+    tag === 'BEGIN' ||
+    tag === 'START TRANSACTION' ||
+    tag === 'PREPARE TRANSACTION'
+  )
 }
 
-/**
- * What a `pg` client knows about its transaction. Also used for clients beneath an ORM. While a
- * statement is under way, or has failed and the server has not yet said what that did to the
- * transaction, the last known state is no answer.
- */
-export function pgTransactionState(client: unknown): TransactionState {
-  const handle = client as Observable
-  if (handle.totalCount !== undefined) return 'none'
-  if (typeof handle.getTransactionStatus !== 'function') return 'unknown'
-  if (handle.readyForQuery === false) return 'unknown'
-  const status = handle.getTransactionStatus()
-  if (status === 'T') return 'open'
-  return status === 'E' ? 'failed' : 'none'
+type Endings = { count: number }
+const endings = new WeakMap<object, Endings>()
+
+interface Announcer {
+  on?(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
+}
+
+/** How many transactions have ended on the connection of a `pg` client since this was first asked. */
+export function pgEndings(client: unknown): number | undefined {
+  const { connection } = client as { readonly connection?: Announcer }
+  if (typeof connection?.on !== 'function') return undefined
+  const known = endings.get(connection)
+  if (known !== undefined) return known.count
+  const made: Endings = { count: 0 }
+  connection.on('readyForQuery', ({ status }) => {
+    if (status === 'I') made.count += 1
+  })
+  endings.set(connection, made)
+  return made.count
 }

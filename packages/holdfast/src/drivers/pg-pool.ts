@@ -1,6 +1,9 @@
 import { openingFailure } from '../core/commit-failure.ts'
 import { holdfastError } from '../core/errors.ts'
+import { isPoolStarved } from '../core/sql-state.ts'
 import type { PgClient, PgPool } from './pg.ts'
+import { usersOf } from './pool-users.ts'
+import { connectOurs } from './root-client.ts'
 
 /** What a connection was taken for. */
 export type Use = 'transaction' | 'statement' | 'session'
@@ -40,15 +43,17 @@ export class PgConnects {
   readonly #pool: PgPool
   readonly #limitMs: number
   readonly #taken = new Map<PgClient, { readonly use: Use; readonly since: number }>()
+  readonly #users: (() => number) | undefined
 
   constructor(pool: PgPool, limitMs: number) {
     this.#pool = pool
     this.#limitMs = limitMs
+    this.#users = usersOf(pool)
   }
 
   /** @throws POOL_STARVED, CONNECTION_UNAVAILABLE */
-  async take(use: Use): Promise<PgClient> {
-    const client = await this.#connect()
+  async take(use: Use, withinMs?: number): Promise<PgClient> {
+    const client = await this.#connect(Math.min(this.#limitMs, withinMs ?? Infinity))
     this.#taken.set(client, { use, since: performance.now() })
     // A session is closed and not given back.
     if (use === 'session')
@@ -61,28 +66,29 @@ export class PgConnects {
     client.release(destroy)
   }
 
-  async #connect(): Promise<PgClient> {
-    const connecting = this.#pool.connect()
+  async #connect(limitMs: number): Promise<PgClient> {
+    const connecting = connectOurs(this.#pool)
     try {
       const { idleCount = 1, waitingCount = 0 } = this.#pool as Counts
       // Where there is one for everybody who asks it comes at once, and no timer is needed.
       if (idleCount >= Math.max(1, waitingCount)) return await connecting
-      return await this.#inTime(connecting)
+      return await this.#inTime(connecting, limitMs)
     } catch (error) {
-      // The pool's own limit.
-      const timedOut = String((error as Error).message).startsWith('timeout exceeded')
-      throw timedOut && this.#isFull() ? this.#starved(error) : openingFailure(error)
+      const { totalCount } = this.#pool as Counts
+      // The pool's own limit. A pool that does not say who has its connections is taken by its word.
+      const isLate = isPoolStarved(error) && totalCount !== undefined
+      throw isLate ? this.#noneFree(error) : openingFailure(error)
     }
   }
 
-  async #inTime(connecting: Promise<PgClient>): Promise<PgClient> {
+  async #inTime(connecting: Promise<PgClient>, limitMs: number): Promise<PgClient> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(this.#isFull() ? this.#starved() : holdfastError('CONNECTION_UNAVAILABLE'))
+        reject(this.#noneFree())
         // Nobody waits for it any longer.
         connecting.then((client) => client.release(), ignored)
-      }, this.#limitMs)
+      }, limitMs)
     })
     try {
       return await Promise.race([connecting, late])
@@ -91,9 +97,21 @@ export class PgConnects {
     }
   }
 
+  #noneFree(cause?: unknown): Error {
+    return this.#isFull()
+      ? this.#starved(cause)
+      : holdfastError('CONNECTION_UNAVAILABLE', { cause })
+  }
+
+  /** All are taken, and not only by those who wait for the server to answer. */
   #isFull(): boolean {
     const { totalCount = 0, idleCount = 0, options } = this.#pool as Counts
-    return idleCount === 0 && totalCount >= (options?.max ?? 10)
+    return idleCount === 0 && totalCount >= (options?.max ?? 10) && this.#inUse() > 0
+  }
+
+  #inUse(): number {
+    const { totalCount = 0 } = this.#pool as Counts
+    return this.#users?.() ?? totalCount
   }
 
   #starved(cause?: unknown): Error {
@@ -113,7 +131,7 @@ export class PgConnects {
       transactions: count('transaction'),
       statements: count('statement'),
       sessions: count('session'),
-      others: Math.max(0, totalCount - taken.length),
+      others: Math.max(0, this.#inUse() - taken.length),
       waiting: waitingCount,
       oldestMs: taken.length === 0 ? 0 : performance.now() - oldest,
     }

@@ -74,8 +74,8 @@ export class PgPrepared {
   }
 }
 
+/** Statements with a name are ours, and not many. */
 const names = new Map<string, string>()
-const mostNames = 1_000
 
 /**
  * By the content: another Holdfast on the same pool, with another schema, means another text by the same
@@ -84,7 +84,6 @@ const mostNames = 1_000
 function uniqueName(name: string, text: string): string {
   const known = names.get(text)
   if (known !== undefined) return known
-  if (names.size >= mostNames) names.clear()
   const made = `holdfast_${name}_${hash('sha256', text).slice(0, 16)}`
   names.set(text, made)
   return made

@@ -39,15 +39,16 @@ export interface RowShape {
 
 /**
  * Sends the bytes, which must end with a Sync or be a simple query. A shape that is a function is asked
- * when the server has described the columns.
+ * when the server has described the columns. Rows that `take` takes are not in the answer.
  */
 export async function sendOnWire(
   client: WireClient,
   bytes: Buffer,
   shape: RowShape | ((fields: readonly Field[]) => RowShape),
+  take?: (row: Row) => boolean,
 ): Promise<WireAnswer> {
   return new Promise((resolve, reject) => {
-    client.query(new WireQuery(bytes, shape, resolve, reject))
+    client.query(new WireQuery(bytes, shape, resolve, reject, take))
   })
 }
 
@@ -60,6 +61,7 @@ class WireQuery implements WireAnswer {
   readonly #bytes: Buffer
   readonly #shapeOf: ((fields: readonly Field[]) => RowShape) | undefined
   #shape: RowShape
+  readonly #take: ((row: Row) => boolean) | undefined
   /** `pg` replaces it to stop its read timer. */
   callback: (error: Error | null) => void
 
@@ -68,8 +70,10 @@ class WireQuery implements WireAnswer {
     shape: RowShape | ((fields: readonly Field[]) => RowShape),
     resolve: (answer: WireAnswer) => void,
     reject: (error: Error) => void,
+    take: ((row: Row) => boolean) | undefined,
   ) {
     this.#bytes = bytes
+    this.#take = take
     this.#shapeOf = typeof shape === 'function' ? shape : undefined
     this.#shape = typeof shape === 'function' ? noColumns : shape
     this.callback = (error) => {
@@ -95,7 +99,7 @@ class WireQuery implements WireAnswer {
       const parse = parsers?.[at]
       row[columns[at] as string] = parse === undefined || text === null ? text : parse(text)
     }
-    this.rows.push(row)
+    if (this.#take?.(row) !== true) this.rows.push(row)
   }
 
   handleCommandComplete({ text }: { readonly text: string }): void {

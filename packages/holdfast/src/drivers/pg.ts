@@ -1,5 +1,6 @@
 import { bodyFailure, commitFailure } from '../core/commit-failure.ts'
 import type {
+  BothAnswers,
   Row,
   SessionDriver,
   Statement,
@@ -8,7 +9,7 @@ import type {
 } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isUnanswered, sqlStateOf } from '../core/sql-state.ts'
+import { isConnectionLoss, isUnanswered, sqlStateOf } from '../core/sql-state.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import {
   beginText,
@@ -16,13 +17,19 @@ import {
   rollbackText,
   rolledBackTag,
 } from '../engines/postgres/transaction.ts'
-import { pgTransactionState, watchConnection } from './pg-connection.ts'
+import { endedInside, Leash } from './leash.ts'
+import { sendBoth } from './pg-both.ts'
+import { ConnectionWatch, pgEndings } from './pg-connection.ts'
+import { pgTransactionState } from './pg-state.ts'
+import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
 import { PgOpenings } from './pg-opening.ts'
 import { PgConnects } from './pg-pool.ts'
 import { PgPrepared } from './pg-prepared.ts'
 import { pgListening, pgSession } from './pg-session.ts'
 import { pipelineMessage, simpleMessage } from './pg-wire.ts'
 import { isWireClient, noColumns, sendOnWire } from './pg-wire-query.ts'
+import { poolOf } from './pool-size.ts'
+import { watchRoot } from './root-client.ts'
 
 /** The part of a `pg` result we read. */
 interface PgResult {
@@ -83,12 +90,14 @@ export function fromPg<Pool extends PgPool>(
     pool,
     durationMs(options.connectWithin ?? '30 s', 'connectWithin'),
   )
-  const join = (client: PgClient): Transaction<Tx> => {
+  const join = (client: PgClient, native = client): Transaction<Tx> => {
     const transaction: Transaction<Tx> = {
-      native: client as Tx,
+      native: native as Tx,
       budgetMs: undefined,
       state: () => pgTransactionState(client),
+      endings: () => pgEndings(client),
       query: (statement) => runStatement(client, statement),
+      both: (first, second) => sendBoth(client, first, second) ?? inTurn(client, first, second),
       command: async (text) => {
         await client.query(text)
       },
@@ -96,14 +105,16 @@ export function fromPg<Pool extends PgPool>(
     }
     return transaction
   }
+  const root = watchRoot(pool)
   return {
     name: 'pg',
+    root: () => root,
     engine: 'postgres',
-    capabilities: { pipelines: false },
+    capabilities: { connectsWithin: true, queues: true, pool: poolOf(pool) },
     alone: {
       async query(statement) {
-        const client = await connects.take('statement')
-        const connection = watchConnection(client, false)
+        const client = await connects.take('statement', statement.connectWithinMs)
+        const connection = new ConnectionWatch(client, false)
         let broken = false
         try {
           const rows = await prepared.query(client, statement, () =>
@@ -137,29 +148,47 @@ export function fromPg<Pool extends PgPool>(
 async function runOn<Tx, T>(
   pool: PgPool,
   connects: PgConnects,
-  join: (client: PgClient) => Transaction<Tx>,
+  join: (client: PgClient, native: PgClient) => Transaction<Tx>,
   openings: PgOpenings,
   body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
   settings: TransactionSettings,
 ): Promise<T> {
   if (isInTransaction(pool)) throw holdfastError('TX_NESTED')
-  const client = await connects.take('transaction')
-  const connection = watchConnection(client, false)
+  const client = await connects.take('transaction', settings.connectWithinMs)
+  const connection = new ConnectionWatch(client)
+  const leash = new Leash()
   let clean = false
   try {
     let result: T
     try {
       const begin = beginText(settings.isolation)
-      const opened = settings.opening && openings.send(client, begin, settings.opening)
-      if (opened === undefined) await client.query(begin)
-      result = await body(join(client), opened)
+      const opening = settings.opening?.()
+      const opened = opening && openings.send(client, begin, opening)
+      const begun = (): void => {
+        connection.leash = leash
+      }
+      if (opened === undefined) {
+        await client.query(begin)
+        begun()
+      } else opened.then(begun, ignored)
+      result = await body(join(client, leashedClient(client, leash)), opened)
+      leash.end(isBusy(client), pgTransactionState(client) === 'failed')
+      if (connection.lost) throw holdfastError('CONNECTION_LOST')
+      if (pgTransactionState(client) === 'none') throw endedInside('unknown')
     } catch (error) {
+      const failed = leash.failed(error)
+      leash.close()
+      // If it does not come to rest it is ended by us, which is no loss.
+      if (!connection.lost && !(await cameToRest(client))) throw bodyFailure(failed, false)
       if (!connection.lost) clean = await rolledBack(client)
-      throw bodyFailure(error, connection.lost)
+      // A server that ends says so in a statement's error, before its connection is closed.
+      throw bodyFailure(failed, connection.lost || (!clean && isConnectionLoss(failed)))
     }
-    if (connection.lost) throw holdfastError('CONNECTION_LOST')
+    leash.close()
+    connection.committing()
     await commit(client)
     clean = true
+    if (connection.committedNothing) throw endedInside('unknown')
     connection.assertSynced()
     return result
   } finally {
@@ -180,6 +209,11 @@ async function runStatement(client: PgClient, statement: Statement): Promise<rea
   }
   const { rows } = await client.query(text, [...values])
   return rows as readonly Row[]
+}
+
+function inTurn(client: PgClient, first: Statement, second: Statement): BothAnswers {
+  const firstRows = runStatement(client, first)
+  return [firstRows, firstRows.then(() => runStatement(client, second))]
 }
 
 const commitMessage = simpleMessage(commitText)
@@ -219,3 +253,5 @@ function assertClient(tx: unknown): PgClient {
 function isInTransaction(root: unknown): boolean {
   return ['open', 'failed'].includes(pgTransactionState(root))
 }
+
+function ignored(): void {}

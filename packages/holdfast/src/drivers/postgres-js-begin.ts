@@ -1,8 +1,11 @@
 import { bodyFailure, commitFailure, openingFailure } from '../core/commit-failure.ts'
 import type { Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { isConnectionLoss } from '../core/sql-state.ts'
 import { commitAndChainText, commitText } from '../engines/postgres/transaction.ts'
+import { endedIfNone, Leash } from './leash.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
+import type { LeashedQueries } from './postgres-js-queries.ts'
 import { Lifetime, shield } from './postgres-js-shield.ts'
 import { hearing } from './sync-wait.ts'
 
@@ -20,12 +23,14 @@ export interface BeginTransaction<Tx, T> {
 type Stage = 'opening' | 'body' | 'committing'
 
 /**
- * Runs the body in `sql.begin()` and resolves only if PostgreSQL committed. If the connection is
- * lost while the body runs, it rejects at once, as `begin` does: the server has rolled back.
+ * Runs the body in `sql.begin()` and resolves only if PostgreSQL committed. If the connection is lost while
+ * the body runs, `begin` rejects at once; we wait for the body, which may be run again and must not meet itself.
  */
 export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T> {
   const lifetime = new Lifetime()
+  const leash = new Leash()
   const commit = new Commit()
+  const bodyOver = Promise.withResolvers<void>()
   let stage = 'opening' as Stage
   let returned = false
   let done = undefined as { readonly result: T } | undefined
@@ -33,20 +38,40 @@ export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T
   const opened = how.open(async (native) => {
     stage = 'body'
     const handle = how.handleOf(native)
+    const held = shield(handle, lifetime, leash)
     try {
-      const shielded = how.onHandle(native, shield(handle, lifetime))
-      const transaction = how.join(shielded, () => (lifetime.over ? 'none' : 'open'))
+      const transaction = how.join(how.onHandle(native, held.handle), () =>
+        lifetime.over ? 'none' : 'open',
+      )
       done = { result: await how.body(transaction) }
     } catch (error) {
-      failure = { error }
+      // From here on the body's handle is of no use, also for what it has left behind.
+      failure = { error: leash.failed(error) }
       throw error
     } finally {
+      bodyOver.resolve()
       await lifetime.unlessLost(failure?.error)
+      if (failure !== undefined) await givenUp(held.queries)
+      returned = failure !== undefined
+    }
+    try {
+      leash.end(held.queries.busy)
+    } catch (error) {
+      failure = { error }
+      await givenUp(held.queries)
+      throw error
+    } finally {
       returned = true
     }
     stage = 'committing'
     commit.send(handle)
   })
+  // The connection may be lost meanwhile, and then ROLLBACK must not be sent.
+  async function givenUp(queries: LeashedQueries): Promise<void> {
+    if (!queries.busy) return
+    await queries.giveUp()
+    await lifetime.unlessLost()
+  }
   // Before anything else reacts to it: a body that wakes up now must find the handle refusing.
   opened.catch((error: unknown) => {
     if (stage === 'body' && !returned) lifetime.lose(error)
@@ -54,11 +79,17 @@ export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T
   try {
     await Promise.race([opened, commit.refused])
   } catch (error) {
-    if (failure !== undefined) throw bodyFailure(failure.error, lifetime.lost)
+    if (stage === 'body') await bodyOver.promise
+    if (failure !== undefined) {
+      // Where it was lost after all, postgres.js has failed to roll back.
+      const lost = lifetime.lost || (error !== failure.error && isConnectionLoss(error))
+      throw leash.failed(bodyFailure(failure.error, lost))
+    }
     if (stage === 'opening') throw openingFailure(error)
-    if (stage === 'body') throw bodyFailure(error, true)
+    if (stage === 'body') throw leash.failed(bodyFailure(error, true))
     commit.assertDone(error)
   } finally {
+    leash.close()
     lifetime.end()
   }
   commit.assertDone()
@@ -105,7 +136,7 @@ class Commit {
       // `begin` gave up before COMMIT was answered.
       throw rejection === undefined ? holdfastError('COMMIT_UNKNOWN') : commitFailure(rejection)
     }
-    if ('error' in this.#answer) throw commitFailure(this.#answer.error)
+    if ('error' in this.#answer) throw endedIfNone(commitFailure(this.#answer.error))
     if (this.#answer.tag !== commitText) {
       throw holdfastError('TX_ROLLED_BACK', { cause: rejection })
     }

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss } from '../core/sql-state.ts'
+import type { Leash } from './leash.ts'
+import { LeashedQueries } from './postgres-js-queries.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
 
 /** What becomes of a transaction while someone holds a handle to it. */
@@ -39,9 +42,7 @@ export class Lifetime {
   assertRunning(): void {
     if (this.#state === 'lost') throw holdfastError('CONNECTION_LOST')
     if (this.#state === 'running') return
-    throw holdfastError('DRIVER_HANDLE_INVALID', {
-      details: { subject: 'its transaction has ended' },
-    })
+    throw holdfastError('TX_HANDLE_ENDED')
   }
 
   /** Resolves if the connection is there, and never if it is lost. */
@@ -66,11 +67,15 @@ async function endOfTurn(): Promise<void> {
   }
 }
 
-/** Calls on a handle that send something. */
-const sending: ReadonlySet<string | symbol> = new Set(['unsafe', 'file', 'notify'])
+/** A shielded handle, and the queries that were sent through it. */
+export interface Shielded<Handle> {
+  readonly handle: Handle
+  readonly queries: LeashedQueries
+}
 
 /**
- * A postgres.js transaction handle that refuses once its connection is lost.
+ * A postgres.js transaction handle whose queries are on the leash, and that refuses once its connection is
+ * lost.
  *
  * postgres.js itself goes on with a transaction whose connection is gone: the next statement,
  * ROLLBACK or COMMIT is written to no socket, which ends the process, or to a connection that by
@@ -81,54 +86,106 @@ const sending: ReadonlySet<string | symbol> = new Set(['unsafe', 'file', 'notify
 export function shield<Handle extends PostgresJsHandle>(
   handle: Handle,
   lifetime: Lifetime,
+  leash: Leash,
+): Shielded<Handle> {
+  const queries = new LeashedQueries(leash, (error) => lifetime.lose(error))
+  lifetime.whenLost.catch((error: unknown) => queries.lose(error))
+  return { handle: shielded(handle, lifetime, queries), queries }
+}
+
+function shielded<Handle extends PostgresJsHandle>(
+  handle: Handle,
+  lifetime: Lifetime,
+  queries: LeashedQueries,
 ): Handle {
+  const held = (call: (...args: unknown[]) => unknown, args: readonly unknown[]): unknown => {
+    lifetime.assertRunning()
+    return queries.hold(call(...args))
+  }
   return new Proxy(handle, {
-    apply(target, self, args) {
-      lifetime.assertRunning()
-      return Reflect.apply(target as unknown as (...all: unknown[]) => unknown, self, args)
-    },
+    apply: (target, self, args) =>
+      held((...all) => Reflect.apply(target as never, self, all) as unknown, args),
     get(target, property, receiver) {
       const value: unknown = Reflect.get(target, property, receiver)
       if (typeof value !== 'function') return value
       const call = value as (...args: unknown[]) => unknown
-      if (property === 'savepoint') return shieldedSavepoint(call, lifetime)
-      if (!sending.has(property)) return value
-      return (...args: unknown[]) => {
-        lifetime.assertRunning()
-        return call(...args)
+      if (property === 'savepoint') return shieldedSavepoint(call, lifetime, queries)
+      if (property === 'file') return (...args: unknown[]) => held(read(target, call), args)
+      if (property === 'unsafe') return (...args: unknown[]) => held(call, args)
+      if (property === 'notify') {
+        return (...args: unknown[]) => {
+          lifetime.assertRunning()
+          return call(...args)
+        }
       }
+      // It would end the transaction by PREPARE TRANSACTION.
+      if (property === 'prepare') return () => queries.assertMay('PREPARE TRANSACTION')
+      return value
     },
   })
 }
 
+/** A file's text has to be known before it is sent. One that cannot be read is left to postgres.js. */
+function read(
+  { unsafe }: PostgresJsHandle,
+  file: (...args: unknown[]) => unknown,
+): (...args: unknown[]) => unknown {
+  return (...args) => {
+    let text: string
+    try {
+      text = readFileSync(args[0] as string, 'utf8')
+    } catch {
+      return file(...args)
+    }
+    return (unsafe as (...all: unknown[]) => unknown)(text, ...args.slice(1))
+  }
+}
+
 type Body = (inner: PostgresJsHandle) => unknown
 
+/**
+ * postgres.js ends a savepoint whenever its callback does, by ROLLBACK TO on the connection that it knows, which
+ * may serve somebody else by then. So a callback that outlives the body never returns to it either.
+ */
 function shieldedSavepoint(
   savepoint: (...args: unknown[]) => unknown,
   lifetime: Lifetime,
+  queries: LeashedQueries,
 ): (...args: unknown[]) => Promise<unknown> {
   return async (...args) => {
     lifetime.assertRunning()
-    const shielded = args.map((arg) =>
-      typeof arg === 'function' ? inSavepoint(arg as Body, lifetime) : arg,
+    queries.assertMay('SAVEPOINT')
+    const late = Promise.withResolvers<never>()
+    const held = args.map((arg) =>
+      typeof arg === 'function'
+        ? inSavepoint(arg as Body, lifetime, queries, late.reject)
+        : (arg as unknown),
     )
-    return Promise.race([savepoint(...shielded), lifetime.whenLost])
+    return queries.during(() => Promise.race([savepoint(...held), lifetime.whenLost, late.promise]))
   }
 }
 
 function inSavepoint(
   body: Body,
   lifetime: Lifetime,
+  queries: LeashedQueries,
+  isLate: (error: unknown) => void,
 ): (inner: PostgresJsHandle) => Promise<unknown> {
+  const unlessLate = async (error?: unknown): Promise<void> => {
+    await lifetime.unlessLost(error)
+    if (queries.isHeld) return
+    isLate(holdfastError('TX_HANDLE_ENDED'))
+    await Promise.withResolvers<never>().promise
+  }
   return async (inner) => {
     try {
-      const result = body(shield(inner, lifetime))
+      const result = body(shielded(inner, lifetime, queries))
       // As postgres.js does with the array of queries a callback may return.
       const settled = await (Array.isArray(result) ? Promise.all(result) : result)
-      await lifetime.unlessLost()
+      await unlessLate()
       return settled
     } catch (error) {
-      await lifetime.unlessLost(error)
+      await unlessLate(error)
       throw error
     }
   }

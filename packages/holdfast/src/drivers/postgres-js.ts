@@ -12,6 +12,7 @@ import { runInBegin } from './postgres-js-begin.ts'
 import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
 import { postgresJsListening, postgresJsSession } from './postgres-js-session.ts'
 import { unlessHeard } from './sync-wait.ts'
+import { poolOf } from './pool-size.ts'
 
 /** The part of a postgres.js `sql` we use. */
 export interface PostgresJsSql {
@@ -59,11 +60,20 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
   const answerMs = durationMs(options.answerWithin ?? '30 s', 'answerWithin')
   const join = (tx: Tx, state: () => TransactionState): Transaction<Tx> => {
     const handle = assertHandle(tx)
+    let before: Promise<unknown> | undefined
     return {
       native: tx,
       budgetMs: undefined,
       state,
-      query: async (statement) => run(handle, statement),
+      async query(statement) {
+        const answer = run(handle, statement, before)
+        before = answer
+        try {
+          return await answer
+        } finally {
+          if (before === answer) before = undefined
+        }
+      },
       command: async (text) => {
         await handle.unsafe(text)
       },
@@ -79,7 +89,7 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
   return {
     name: 'postgres',
     engine: 'postgres',
-    capabilities: { pipelines: true },
+    capabilities: { pipelines: true, pool: poolOf(sql) },
     alone: {
       query: (statement) => unlessHeard(() => answered(run(sql, statement), answerMs)),
     },
@@ -118,9 +128,11 @@ async function answered<T>(answer: Promise<T>, limitMs: number): Promise<T> {
   }
 }
 
+/** `before`: what was sent on the handle of a transaction and is not answered yet. */
 type Run = (
   handle: Pick<PostgresJsHandle, 'unsafe'>,
   statement: Statement,
+  before?: Promise<unknown>,
 ) => Promise<readonly Row[]>
 
 /** What a result knows about its connection. */
@@ -134,14 +146,46 @@ interface Answered {
  */
 function runner(mode: 'auto' | 'never', named: (row: Row) => Row): Run {
   let direct = false
-  return async (handle, { text, values, name }) => {
+  return async (handle, { text, values, name }, before) => {
     const prepare = direct && name !== undefined
-    const rows = (await handle.unsafe(text, [...values], { prepare })) as readonly Row[]
+    const query = handle.unsafe(text, [...values], { prepare })
+    const rows = (await (before === undefined
+      ? query
+      : unlessStuck(query, before))) as readonly Row[]
     if (!direct && name !== undefined && mode === 'auto') {
       const pid = rows[0]?.['pid']
       direct = pid !== undefined && Number(pid) === (rows as Answered).state?.pid
     }
     return rows.map(named)
+  }
+}
+
+/** How long the client has to pass on a statement once the one before it is answered. */
+const passedOnMs = 5_000
+
+/**
+ * On the handle of a transaction that is over, what is sent behind another statement waits in a queue that
+ * nobody empties. In one that goes on, it is with the connection as soon as the other is answered.
+ *
+ * @throws TX_HANDLE_ENDED
+ */
+async function unlessStuck<T>(query: PromiseLike<T>, before: Promise<unknown>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const stuck = new Promise<never>((_, reject) => {
+    const look = (): void => {
+      if ((query as { readonly state?: unknown }).state === null)
+        reject(holdfastError('TX_HANDLE_ENDED'))
+    }
+    const wait = (): void => {
+      timer = setTimeout(look, passedOnMs)
+    }
+    before.then(wait, wait)
+  })
+  try {
+    return await Promise.race([query, stuck])
+  } finally {
+    // Not before the one before it is answered: it would be set again.
+    void before.catch(() => undefined).then(() => clearTimeout(timer))
   }
 }
 

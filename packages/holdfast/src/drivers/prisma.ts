@@ -1,7 +1,11 @@
 import type { Driver, Isolation, Row, Transaction, TransactionState } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { asOurs } from '../core/open-transactions.ts'
+import { isClientTimeout } from '../core/sql-state.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import { runInCallback } from './callback-transaction.ts'
+import { leashedPrisma } from './prisma-leash.ts'
+import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** Prisma's spelling of the isolation levels. */
@@ -69,6 +73,7 @@ export function fromPrisma<Client extends PrismaClientLike>(
     })
   }
   hearPool(poolOf(prisma))
+  const root = watchRoot(poolOf(prisma))
   const join = (tx: Tx, timeoutMs: number): Transaction<Tx> => {
     const handle = assertHandle(tx)
     const transaction: Transaction<Tx> = {
@@ -86,20 +91,29 @@ export function fromPrisma<Client extends PrismaClientLike>(
   return {
     name: 'prisma',
     engine: 'postgres',
-    capabilities: { pipelines: false },
-    alone: { query: ({ text, values }) => unlessHeard(() => run(prisma, text, values)) },
+    capabilities: {},
+    root: () => root,
+    alone: {
+      query: ({ text, values }) => unlessHeard(() => asOurs(() => run(prisma, text, values))),
+    },
     join: (tx) => join(tx, usualMs),
-    async transaction(body, { isolation, timeoutMs = usualMs }) {
+    async transaction(body, { isolation, timeoutMs = usualMs, marked = false }) {
       if (prismaState(prisma) !== 'none') throw holdfastError('TX_NESTED')
       return runInCallback({
         open: async (callback) =>
-          prisma.$transaction(callback as (tx: unknown) => Promise<void>, {
-            timeout: timeoutMs,
-            ...(isolation === undefined ? {} : { isolationLevel: spelling[isolation] }),
-          }),
+          asOurs(() =>
+            prisma.$transaction(callback as (tx: unknown) => Promise<void>, {
+              timeout: timeoutMs,
+              ...(isolation === undefined ? {} : { isolationLevel: spelling[isolation] }),
+            }),
+          ),
         join: (tx) => join(tx, timeoutMs),
         body,
         masksCommit: false,
+        hidesCommit: true,
+        marked,
+        endedBy,
+        hold: (tx, leash) => ({ native: leashedPrisma(tx as object, leash) as Tx }),
       })
     },
   }
@@ -123,6 +137,17 @@ async function run(
   const rows = (await handle.$queryRawUnsafe(text, ...values)) as readonly Row[] | undefined
   if (rows === undefined) throw holdfastError('TX_ROLLED_BACK')
   return rows
+}
+
+/**
+ * Prisma can end a transaction by itself: a nested one that fails in a nested one commits the outermost (seen in
+ * 7.10). Then it refuses everything else, by the same code as when its timer has run out.
+ */
+function endedBy(error: unknown): 'committed' | 'rolled back' | undefined {
+  if (!isClientTimeout(error)) return undefined
+  const message = String((error as Error).message)
+  if (/on a committed transaction/.test(message)) return 'committed'
+  return /on a transaction that was rolled back/.test(message) ? 'rolled back' : undefined
 }
 
 /** Half of a short timeout, all but the margin of a long one. */

@@ -73,10 +73,15 @@ export function hearPool(pool: unknown): void {
   })
 }
 
+/** The WARNING with which PostgreSQL answers a COMMIT outside a transaction, besides saying COMMIT. */
+const noTransaction = '25P01'
+
 /** Listens to one connection: `cancelled` says whether a wait was cancelled on it since then. */
 export class SyncWatch {
   readonly #client: Partial<Emitter>
   #cancelled = false
+  /** A COMMIT was answered that had nothing to commit. */
+  committedNothing = false
 
   constructor(client: unknown) {
     this.#client = client as Partial<Emitter>
@@ -85,6 +90,8 @@ export class SyncWatch {
 
   readonly #listen = (notice: unknown): void => {
     if (isCancelledWait(notice)) this.#cancelled = true
+    else if ((notice as { readonly code?: unknown }).code === noTransaction)
+      this.committedNothing = true
   }
 
   /** Throws if a wait was cancelled since the last time that this was asked. */

@@ -1,9 +1,15 @@
 import type { Driver, Isolation, Row, Transaction, TransactionState } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { asOurs } from '../core/open-transactions.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
-import { runInCallback } from './callback-transaction.ts'
-import { type PgConnection, pgTransactionState, watchConnection } from './pg-connection.ts'
+import { type Held, runInCallback } from './callback-transaction.ts'
+import type { Leash } from './leash.ts'
+import { ConnectionWatch, type PgConnection, pgEndings } from './pg-connection.ts'
+import { pgTransactionState } from './pg-state.ts'
+import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
+import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
+import { poolOf } from './pool-size.ts'
 
 /** TypeORM's spelling of the isolation levels. */
 type TypeOrmIsolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
@@ -34,8 +40,11 @@ interface TypeOrmManager {
 interface TypeOrmRunner {
   readonly isTransactionActive: boolean
   readonly isReleased: boolean
+  /** 1 in a transaction, more in savepoints; protected in the types. */
+  transactionDepth?: number | undefined
+  release(): Promise<void>
   /** Protected in the types; the `pg` client once the runner has connected. */
-  readonly databaseConnection?: PgConnection
+  databaseConnection?: PgConnection
 }
 
 /**
@@ -56,6 +65,7 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
       native: tx,
       budgetMs: undefined,
       state: () => typeOrmState(manager),
+      endings: () => pgEndings(manager.queryRunner?.databaseConnection ?? {}),
       query: async ({ text, values }) => (await manager.query(text, [...values])) as Row[],
       command: async (text) => {
         await manager.query(text)
@@ -64,37 +74,98 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
     }
     return transaction
   }
+  // Made when the data source connects, which may be after us.
+  const pool = (): object | undefined =>
+    watchRoot((dataSource as { readonly driver?: { readonly master?: unknown } }).driver?.master)
   return {
     name: 'typeorm',
     engine: 'postgres',
-    capabilities: { pipelines: false },
+    capabilities: {
+      get pool() {
+        return poolOf(pool())
+      },
+    },
+    root: pool,
     alone: {
       async query({ text, values }) {
-        // Made when the data source connects, which may be after us.
-        hearPool((dataSource as { readonly driver?: { readonly master?: unknown } }).driver?.master)
-        return await unlessHeard(async () => (await dataSource.query(text, [...values])) as Row[])
+        hearPool(pool())
+        return await unlessHeard(
+          async () => (await asOurs(() => dataSource.query(text, [...values]))) as Row[],
+        )
       },
     },
     join,
-    async transaction(body, { isolation }) {
+    async transaction(body, { isolation, marked = false }) {
       if (typeOrmState(dataSource) !== 'none') throw holdfastError('TX_NESTED')
+      // From here on its root client is watched.
+      pool()
       return runInCallback({
         open: async (callback) => {
           const run = callback as (manager: unknown) => Promise<void>
-          return isolation === undefined
-            ? dataSource.transaction(run)
-            : dataSource.transaction(spell(isolation), run)
+          return asOurs(() =>
+            isolation === undefined
+              ? dataSource.transaction(run)
+              : dataSource.transaction(spell(isolation), run),
+          )
         },
         join,
         body,
         masksCommit: false,
+        marked,
         watch: (native) => {
           const client = (native as TypeOrmManager).queryRunner?.databaseConnection
-          return client === undefined ? undefined : watchConnection(client)
+          return client === undefined ? undefined : new ConnectionWatch(client)
+        },
+        hold,
+        // Subscribers may send statements around COMMIT.
+        strict: !hasSubscribers(dataSource),
+      })
+    },
+  }
+}
+
+/**
+ * Whoever runs statements of this transaction asks its query runner for the client. The one on the leash stays
+ * there, so that nobody gets at the connection afterwards.
+ */
+function hold<Tx>(native: Tx, leash: Leash): Held<Tx> {
+  const { queryRunner: runner } = native as TypeOrmManager
+  const client = runner?.databaseConnection
+  if (runner === undefined || client === undefined) return { native }
+  const { transactionDepth: depth } = runner
+  const release = runner.release.bind(runner)
+  runner.databaseConnection = leashedClient(client, leash)
+  runner.release = async () => {
+    leash.assertMayRelease()
+    await release()
+  }
+  return {
+    native,
+    busy: () => isBusy(client),
+    rest: () => cameToRest(client),
+    settle() {
+      const isNested = runner.transactionDepth !== depth
+      // In a savepoint TypeORM would only end that, and give the connection back inside of our transaction. One that
+      // nobody awaited may be set as late as after this.
+      Object.defineProperty(runner, 'transactionDepth', {
+        get: () => depth,
+        set: () => {},
+        configurable: true,
+      })
+      // Where it has failed it is told as that: TypeORM counts on if it could not end a savepoint.
+      if (!isNested || pgTransactionState(client) === 'failed') return
+      throw holdfastError('TX_NESTED', {
+        details: {
+          subject: 'a transaction of the query runner was left open, and nothing is saved',
         },
       })
     },
   }
+}
+
+function hasSubscribers(dataSource: unknown): boolean {
+  const { subscribers } = dataSource as { readonly subscribers?: { readonly length: number } }
+  return (subscribers?.length ?? 0) > 0
 }
 
 function spell(isolation: Isolation): TypeOrmIsolation {

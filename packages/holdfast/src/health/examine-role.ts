@@ -1,6 +1,7 @@
 import type { Executor } from '../core/driver.ts'
 import { alterRole, leaveRole, roleFacts } from '../engines/postgres/health-server.ts'
 import { finding, type HealthFinding } from './finding.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** Before this version a role that may create roles could make itself a member of any but superusers. */
 const createRoleIsMild = 16
@@ -15,7 +16,7 @@ export async function examineRole(
   if (facts === undefined) return []
   const object = `role ${role}`
   const major = Number(/\d+/.exec(version)?.[0])
-  if (facts['superuser'] === true) {
+  if (isTrue(facts['superuser'])) {
     return [
       finding(
         'role-superuser',
@@ -35,7 +36,7 @@ export async function examineRole(
         leaveRole(power, member),
       ),
     ),
-    ...(facts['createsRoles'] === true && major < createRoleIsMild
+    ...(isTrue(facts['createsRoles']) && major < createRoleIsMild
       ? [
           finding(
             'role-creates-roles',

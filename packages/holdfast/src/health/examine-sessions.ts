@@ -15,6 +15,7 @@ const listedMost = 5
 
 interface OldTransaction {
   readonly pid: number
+  readonly began: string
   readonly application_name: string
   readonly usename: string
   readonly idle: boolean
@@ -49,7 +50,7 @@ export async function examineTransactions(
 }
 
 function openTransaction(session: OldTransaction, idleMs: number, more: number): HealthFinding {
-  const { pid, application_name, usename, idle, openMs, stateMs } = session
+  const { pid, began, application_name, usename, idle, openMs, stateMs } = session
   const who = `of ${[usename, application_name].filter((name) => name !== '').join(', ')}`
   const others = more === 0 ? '' : ` ${more} more are not listed.`
   return idle && stateMs > idleMs
@@ -57,13 +58,13 @@ function openTransaction(session: OldTransaction, idleMs: number, more: number):
         'idle-in-transaction',
         `session ${pid}`,
         `${who} has done nothing for ${lengthOf(stateMs)} inside an open transaction, and keeps its locks.${others}`,
-        endSession(pid),
+        endSession(pid, began),
       )
     : finding(
         'long-transaction',
         `session ${pid}`,
         `${who} has had a transaction open for ${lengthOf(openMs)}; vacuum removes nothing that it may see.${others}`,
-        endSession(pid),
+        endSession(pid, began),
       )
 }
 

@@ -69,7 +69,7 @@ const judges: Readonly<Record<string, Judge>> = {
       : {
           code: 'isolation-default',
           means:
-            'every lock is refused with LOCK_STALE_SNAPSHOT, unless its transaction names READ COMMITTED.',
+            'locks.acquire and locks.tryAcquire are refused with LOCK_STALE_SNAPSHOT, unless their transaction names READ COMMITTED. guard, tryGuard and once name it themselves.',
           better: "'read committed'",
         },
   default_transaction_read_only: (value) =>
@@ -136,7 +136,7 @@ const roleJudges: Readonly<Record<string, Judge>> = {
       return {
         code: 'lock-timeout-unset',
         means:
-          'whoever waits for a row or a table waits for ever. Locks with waitMs have their own limit.',
+          'your own statements, claims and lease guards wait for locks without an end, and so does the ledger in a transaction of yours. By itself the ledger has a limit of its own (10 s by default), and so have rows, tables and names that are locked through Holdfast (2 s by default).',
         better: "'5s'",
         forRole: true,
       }

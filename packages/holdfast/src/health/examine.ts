@@ -30,6 +30,7 @@ import {
   notChecked,
   ofSchema,
 } from './finding.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** From when on something counts as left behind, in milliseconds. */
 export interface HealthLimits {
@@ -87,7 +88,7 @@ async function partsFor<Tx>(driver: Driver<Tx>, options: HealthOptions): Promise
   const [facts] = await driver.alone.query(serverFacts(role))
   const version = String(facts?.['version'])
   // Of a role that is not there, `inspect` says so; there is nothing else to say.
-  const known = facts?.['roleExists'] === true ? role : undefined
+  const known = isTrue(facts?.['roleExists']) ? role : undefined
   const place = { role: known, database: String(facts?.['database']) }
   const settings = settingsFrom(await driver.alone.query(readSettings(settingNames, known)))
   const look =
@@ -99,7 +100,7 @@ async function partsFor<Tx>(driver: Driver<Tx>, options: HealthOptions): Promise
     () =>
       orNotChecked(group, object, () => briefly(driver, body))
   return [
-    async () => (facts?.['standby'] === true ? [standby] : await examineLocks(driver)),
+    async () => (isTrue(facts?.['standby']) ? [standby] : await examineLocks(driver)),
     () => examinePooler(driver),
     () => examineClock(driver),
     async () => [...examineVersion(version), ...examineSettings(settings, place)],

@@ -4,6 +4,7 @@ import { holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { acquireLease, type LeaseName } from '../engines/postgres/leases.ts'
+import { connectingWithin } from '../engines/postgres/function-call.ts'
 import { HeldLease } from './held-lease.ts'
 import type { LeaseTerms } from './lease-terms.ts'
 import type { RunCall } from './run-call.ts'
@@ -42,9 +43,10 @@ export async function tryLease(
   run: RunCall,
   owner: string = randomUUID(),
   since: number = performance.now(),
+  leftMs: number = Infinity,
 ): Promise<Outcome> {
   try {
-    return await ask(wanted, run, owner, since)
+    return await ask(wanted, run, owner, since, leftMs)
   } catch (error) {
     // At REPEATABLE READ by default: somebody else was a moment earlier.
     if (sqlStateOf(error) === '40001') return 0
@@ -57,13 +59,13 @@ async function ask(
   run: RunCall,
   owner: string,
   since: number,
+  leftMs: number,
 ): Promise<Outcome> {
   const { schema, name, terms, note, sessionLock } = wanted
   const { ttlMs, delayMs } = terms
   const sentAt = performance.now()
-  const answer = await run(
-    acquireLease(schema, { ...name, owner, ttlMs, delayMs, note, sessionLock }),
-  )
+  const call = acquireLease(schema, { ...name, owner, ttlMs, delayMs, note, sessionLock })
+  const answer = await run(leftMs === Infinity ? call : connectingWithin(call, leftMs))
   const [token = '', ms] = (answer ?? '').split(',')
   if (token === '') return Number(ms ?? 0)
   const held = { ...name, owner, token: BigInt(token), sessionLock }
@@ -81,7 +83,7 @@ export async function waitForLease(
   const until = since + waitMs
   for (;;) {
     signal?.throwIfAborted()
-    const outcome = await tryLease(wanted, run, owner, since)
+    const outcome = await tryLease(wanted, run, owner, since, until - performance.now())
     if (typeof outcome !== 'number') {
       if (signal?.aborted !== true) return outcome
       await outcome.release()
@@ -91,7 +93,7 @@ export async function waitForLease(
     if (leftMs <= 0) {
       const { name } = wanted.name
       publish(channels.leaseTimeout, { name, waitMs: performance.now() - since })
-      throw holdfastError('LEASE_TIMEOUT', { details: { subject: name } })
+      throw holdfastError('LEASE_TIMEOUT', { about: '', details: { subject: name } })
     }
     const pauseMs = Math.min(retryMs, Math.max(leastPauseMs, outcome))
     await pause(Math.min(leftMs, spread(pauseMs)), signal)

@@ -8,6 +8,16 @@ import type { RunCall } from './run-call.ts'
 /** How soon a renewal that failed is tried again, as a part of its usual pause. */
 const retryShare = 4
 
+const gone = new WeakMap<AbortSignal, AbortSignal>()
+
+/**
+ * By the signal of a lease: aborted when there is nothing left of it to give back. That is later than the lease's own
+ * where a release has no answer yet, has failed, or is part of a transaction that may roll back.
+ */
+export function goneSignal(signal: AbortSignal): AbortSignal {
+  return gone.get(signal) ?? signal
+}
+
 /**
  * A lease that was acquired: renews it, and says stop when it is lost or may be. What it knows by
  * itself is a moment of the monotonic clock, counted from before the request was sent: never later
@@ -19,8 +29,11 @@ export class HeldLease {
   readonly #terms: LeaseTerms
   readonly #run: RunCall
   readonly #over = new AbortController()
+  readonly #gone = new AbortController()
   readonly #acquired = performance.now()
   #deadline = 0
+  /** The server holds it no longer than this. */
+  #expires = 0
   #stopTimer: NodeJS.Timeout | undefined
   #renewTimer: NodeJS.Timeout | undefined
 
@@ -37,6 +50,7 @@ export class HeldLease {
     this.held = held
     this.#terms = terms
     this.#run = run
+    gone.set(this.signal, this.#gone.signal)
     this.#extend(sentAt)
     this.#plan(1)
     const { name, token } = held
@@ -76,18 +90,35 @@ export class HeldLease {
   /** The server, the clock or the connection said so. */
   lose(reason: LossReason): Error {
     const { name, token } = this.held
-    const error = holdfastError('LEASE_LOST', { details: { subject: name, reason } })
+    const error = holdfastError('LEASE_LOST', { about: reason, details: { subject: name, reason } })
     if (!this.over) {
       this.#end(error)
+      this.#gone.abort()
       publish(channels.leaseLost, { name, token, reason })
     }
     return error
   }
 
-  /** No more renewals: whoever releases it, with or without a transaction, means it. */
-  async release(run: RunCall = this.#run): Promise<string | null> {
-    if (!this.over) this.#end(new DOMException('the lease was released', 'AbortError'))
-    const state = await run(releaseLease(this.#schema, this.held))
+  /**
+   * No more renewals: whoever releases it, with or without a transaction, means it. With `joined`, in the transaction of
+   * somebody else: nobody tells us whether that commits.
+   */
+  async release(joined?: RunCall): Promise<string | null> {
+    const reason =
+      joined === undefined
+        ? 'the lease was released'
+        : 'the lease is released when its transaction commits'
+    if (!this.over) {
+      this.#end(new DOMException(reason, 'AbortError'))
+      const leftMs = Math.max(0, this.#expires - performance.now())
+      this.#stopTimer = setTimeout(() => this.#gone.abort(), leftMs)
+      this.#stopTimer.unref()
+    }
+    const state = await (joined ?? this.#run)(releaseLease(this.#schema, this.held))
+    if (joined === undefined) {
+      clearTimeout(this.#stopTimer)
+      this.#gone.abort()
+    }
     if (state === 'released') {
       const { name, token } = this.held
       publish(channels.leaseReleased, { name, token, heldMs: performance.now() - this.#acquired })
@@ -98,6 +129,7 @@ export class HeldLease {
   /** No more renewals, and nothing is given back: whoever has it is still at work. It ends by itself. */
   leave(reason: Error): void {
     if (!this.over) this.#end(reason)
+    this.#gone.abort()
   }
 
   #end(reason: Error): void {
@@ -109,6 +141,7 @@ export class HeldLease {
   #extend(sentAt: number): void {
     const { ttlMs, stopBeforeMs } = this.#terms
     this.#deadline = sentAt + ttlMs - stopBeforeMs
+    this.#expires = performance.now() + ttlMs
     clearTimeout(this.#stopTimer)
     this.#stopTimer = setTimeout(
       () => this.lose('deadline'),

@@ -1,7 +1,10 @@
+import { anyOf, closingSignal } from '../core/activity.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertSignal, optionsGiven } from '../core/given.ts'
 import { channels, publish } from '../core/events.ts'
+import { nowait, waitTerms } from '../core/wait.ts'
 import { forgetLeases, readLease } from '../engines/postgres/leases.ts'
 import { sumOverPrimaries } from '../tx/call-function.ts'
 import type { ResolveOptions } from '../tx/ask-again.ts'
@@ -31,8 +34,8 @@ export interface LeasesOptions extends ResolveOptions {
 
 /** Options of `acquire`. */
 export interface AcquireLeaseOptions extends LeaseOptions {
-  /** Longest wait; `Infinity` waits for as long as it takes. @defaultValue '10 s' */
-  readonly wait?: Duration
+  /** Longest wait; `Infinity` waits for as long as it takes, `'nowait'` not at all. @defaultValue '10 s' */
+  readonly wait?: Duration | 'nowait'
   /** Pause between two looks at a lease that is held. @defaultValue '500 ms' */
   readonly retryEvery?: Duration
   /** Ends the wait. */
@@ -89,8 +92,9 @@ export interface Leases<Tx> {
 }
 
 /** Stands for a wait without end; the timer takes what it can. */
-function waitOf(wait: Duration): number {
-  return wait === Number.POSITIVE_INFINITY ? wait : durationMs(wait, 'wait')
+function waitOf(wait: Duration | 'nowait'): number {
+  if (wait === Number.POSITIVE_INFINITY) return wait
+  return waitTerms(wait, nowait, ['nowait']).limitMs ?? 0
 }
 
 /** Leases over a driver. */
@@ -105,38 +109,58 @@ export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}
     sessionLock: undefined,
   })
   return {
-    async acquire(name, { wait = '10 s', retryEvery = '500 ms', signal, ...leaseOptions } = {}) {
+    async acquire(name, given) {
+      const { wait = '10 s', retryEvery = '500 ms', signal, ...leaseOptions } = optionsGiven(given)
+      assertSignal(signal)
       const wanted = wantedOf(name, leaseOptions)
       const waiting = {
         waitMs: waitOf(wait),
         retryMs: durationMs(retryEvery, 'retryEvery'),
-        signal,
+        // Nobody begins something that is to end at once.
+        signal: anyOf(signal, closingSignal()),
       }
       assertNotNested(driver)
       return leaseOn(driver, schema, await waitForLease(wanted, run, waiting))
     },
-    async tryAcquire(name, leaseOptions = {}) {
-      const wanted = wantedOf(name, leaseOptions)
+    async tryAcquire(name, leaseOptions) {
+      const wanted = wantedOf(name, optionsGiven(leaseOptions))
       assertNotNested(driver)
       const outcome = await tryLease(wanted, run)
       if (typeof outcome !== 'number') return leaseOn(driver, schema, outcome)
       publish(channels.leaseBusy, { name, freeInMs: outcome })
       return undefined
     },
-    async guard(tx, { name, token, scope }) {
+    async guard(tx, held) {
+      const { name, token, scope } = optionsGiven(held, 'held')
+      assertToken(token)
       const reason = await fence(driver, schema, tx, { ...leaseName(name, scope), token })
       if (reason === undefined) return
-      throw holdfastError('LEASE_LOST', { details: { subject: name, reason } })
+      throw holdfastError('LEASE_LOST', { about: reason, details: { subject: name, reason } })
     },
-    async read(name, { scope } = {}) {
+    async read(name, given) {
+      const { scope } = optionsGiven(given)
       const answer = await run(readLease(schema, leaseName(name, scope)))
       return answer === null ? undefined : readingOf(answer)
     },
-    async forget({ idleFor, limit = 1_000 }) {
+    async forget(given) {
+      const { idleFor, limit = 1_000 } = optionsGiven(given)
+      if (!Number.isSafeInteger(limit) || limit < 1)
+        throw invalid('limit', 'limit must be a whole number, 1 or more')
       const call = forgetLeases(schema, durationMs(idleFor, 'idleFor'), limit)
       return await sumOverPrimaries(driver, call)
     },
   }
+}
+
+/** It may have come through a job or a message, as a number or a text. */
+function assertToken(token: unknown): void {
+  if (typeof token === 'bigint' || Number.isSafeInteger(token)) return
+  if (typeof token === 'string' && /^\d+$/.test(token)) return
+  throw invalid('token', 'token must be that of a lease')
+}
+
+function invalid(option: string, subject: string): Error {
+  return holdfastError('OPTION_INVALID', { details: { option, subject } })
 }
 
 function readingOf(answer: string): LeaseReading {

@@ -1,3 +1,4 @@
+import { anyOf, closingSignal, leaveBehind } from '../core/activity.ts'
 import { pause } from '../core/backoff.ts'
 import type { Driver, SessionDriver } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
@@ -5,6 +6,7 @@ import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import type { LeaderEndedEvent, LeaderTroubleEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { lockMemoryOf } from '../core/lock-memory.ts'
+import { assertFunction, assertSignal, optionsGiven } from '../core/given.ts'
 import { spread, type WantedLease } from './acquire-lease.ts'
 import type { HeldLease } from './held-lease.ts'
 import { type Lease, leaseOn } from './lease.ts'
@@ -69,10 +71,12 @@ const patience = { resolveFor: '2 s' } as const
 /** Elections over a driver. */
 export function createLeader<Tx>(
   driver: Driver<Tx>,
-  options: LeaderOptions,
+  given: LeaderOptions,
   { schema = 'holdfast' }: { readonly schema?: string } = {},
 ): Leader<Tx> {
+  const options = optionsGiven(given)
   const { session, note } = options
+  if (session !== undefined) assertFunction(optionsGiven(session, 'session').session, 'session')
   const name = leaseName(options.name, options.scope)
   const retryMs = durationMs(
     options.retryEvery ?? (session === undefined ? '1 s' : '200 ms'),
@@ -118,15 +122,18 @@ export function createLeader<Tx>(
       leaving = setTimeout(() => void seat.leave(), stopBeforeMs)
       leaving.unref()
     })
+    let working: Promise<void> | undefined
     try {
-      await untilLeft(body(current), { stop, leaveMs }, () =>
-        holdfastError('LEASE_TERM_LEFT', { details: { subject: name.name } }),
+      working = body(current)
+      await untilLeft(working, { stop, leaveMs }, () =>
+        holdfastError('LEASE_TERM_LEFT', { about: '', details: { subject: name.name } }),
       )
       ended(lease.over ? 'lost' : 'over')
       return !lease.over
     } catch (error) {
       if (isHoldfastError(error, 'LEASE_TERM_LEFT')) {
         lease.leave(error)
+        if (working !== undefined) leaveBehind(working)
         ended('lost')
         throw error
       }
@@ -162,8 +169,12 @@ export function createLeader<Tx>(
     get term() {
       return current
     },
-    async run(body, { signal, leaveAfter = '30 s' } = {}) {
+    async run(body, leadOptions) {
+      const { signal: stop, leaveAfter = '30 s' } = optionsGiven(leadOptions)
+      assertFunction(body)
+      assertSignal(stop)
       const leaveMs = durationMs(leaveAfter, 'leaveAfter')
+      const signal = anyOf(stop, closingSignal())
       let seat: Seat | undefined
       try {
         while (signal?.aborted !== true) {

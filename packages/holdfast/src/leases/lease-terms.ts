@@ -1,5 +1,6 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertText } from '../core/given.ts'
 
 /** For how long a lease is taken and what happens towards its end. */
 export interface LeaseOptions {
@@ -40,6 +41,7 @@ const mostTtlMs = 7 * 86_400_000
 /** Checked so that a renewal, and a second one if it fails, fit before the work has to stop. */
 export function leaseTerms(options: LeaseOptions, defaultTtl: Duration = '30 s'): LeaseTerms {
   const { ttl = defaultTtl, renew = true, delayAfterLoss = 0 } = options
+  assertText(options.note, 'note')
   const ttlMs = durationMs(ttl, 'ttl')
   if (ttlMs < leastTtlMs || ttlMs > mostTtlMs) throw invalid('ttl', 'ttl must be 100 ms to 7 days')
   const stopBeforeMs =

@@ -39,7 +39,8 @@ export interface Lease<Tx> extends AsyncDisposable {
   renew(): Promise<boolean>
   /**
    * Gives it back, and aborts `signal`. False if it was lost before. With `tx` it is free when that
-   * transaction commits; it is not renewed any more, whether it does or not.
+   * transaction commits; it is not renewed any more, whether it does or not. After a rollback it is held until it
+   * expires, or until it is released once more; `close` does so.
    *
    * @throws LEASE_OUTSIDE_TRANSACTION
    */

@@ -1,4 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
+import { optionsGiven } from '../core/given.ts'
 import { type OperationOptions, single } from './book.ts'
 import {
   type Amount,
@@ -24,8 +25,9 @@ export function adjustment(
   line: Pick<Line, 'book' | 'allowance' | 'unit' | 'zone'>,
   key: Key,
   amount: Amount,
-  { reason, note, ...options }: AdjustOptions,
+  given: AdjustOptions,
 ): Operation {
+  const { reason, note, ...options } = optionsGiven(given)
   if (typeof reason !== 'string' || reason.trim() === '') {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'reason', subject: 'an adjustment needs a reason' },

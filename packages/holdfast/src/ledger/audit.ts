@@ -1,4 +1,5 @@
 import type { Driver } from '../core/driver.ts'
+import { assertFunction, assertSignal } from '../core/given.ts'
 import { auditRange, auditSteps, readOnly } from '../engines/postgres/ledger-upkeep.ts'
 import { runTransaction } from '../tx/run.ts'
 import { countOf } from './reads.ts'
@@ -112,6 +113,8 @@ export async function auditLedger<Tx>(
   { onProgress, signal, list = 100 }: AuditOptions,
 ): Promise<Audit> {
   const listed = countOf(list, 'list')
+  if (onProgress !== undefined) assertFunction(onProgress, 'onProgress')
+  assertSignal(signal)
   return await runTransaction(
     driver,
     async (transaction, attempt) => {

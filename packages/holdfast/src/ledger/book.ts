@@ -1,7 +1,9 @@
-import type { Duration } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertSignal, optionsGiven } from '../core/given.ts'
 import {
   amountText,
+  flags,
   isKey,
   type Key,
   kinds,
@@ -24,6 +26,30 @@ export interface OperationOptions {
   readonly scope?: string
   /** Words of your own that are kept with the movement: reference, actor, reason. */
   readonly note?: Readonly<Record<string, unknown>>
+  /** What it is used for, kept in the note; `ledger.usage` tells features apart. */
+  readonly feature?: string
+  /**
+   * Longest wait for an account that somebody else's transaction has, counted from the call. Not in a transaction of
+   * yours, where its own `lock_timeout` counts. @defaultValue '10 s', or what `createHoldfast` was given
+   */
+  readonly wait?: Duration
+  /** Takes the operation back if it has not been sent yet; one that is under way is answered. */
+  readonly signal?: AbortSignal
+}
+
+/** What takes an amount, or as much of it as there is. */
+export interface TakeOptions extends OperationOptions {
+  /**
+   * Takes what is there if that is less, down to one unit; `taken` of the verdict says how much. A repetition takes
+   * nothing more. @defaultValue false
+   */
+  readonly upTo?: boolean
+}
+
+/** The same in a transaction of the caller's: how long it waits is said there, by `lock_timeout` and by ending it. */
+export type InTransaction<O extends OperationOptions> = Omit<O, 'wait' | 'signal'> & {
+  readonly wait?: never
+  readonly signal?: never
 }
 
 /** How amounts come back. Numbers are checked to be exact; bigints have no limit. */
@@ -57,6 +83,8 @@ export interface PreparedLine {
 export function calledWith<Tx>(
   args: readonly unknown[],
 ): readonly [tx: Tx | undefined, key: Key, ...rest: unknown[]] {
+  // What is missing is a key, since nobody has a transaction that is not there.
+  if (args[0] === undefined || args[0] === null) nameText(args[0], 'key')
   return isKey(args[0])
     ? [undefined, args[0], ...args.slice(1)]
     : [args[0] as Tx, args[1] as Key, ...args.slice(2)]
@@ -71,11 +99,37 @@ export function single(
   const keyText = nameText(key, 'key')
   const scope = options.scope === undefined ? undefined : nameText(options.scope, 'scope')
   return {
+    ...waitOf(options),
     operationId: nameText(options.operationId, 'operationId'),
     book: line.book,
     scope,
-    lines: [{ ...line, key: keyText, scope, note: noteText(options.note) }],
+    lines: [{ ...line, key: keyText, scope, note: noteFor(line, noteOf(options)) }],
   }
+}
+
+/** How an operation waits, if it says so itself. @throws OPTION_INVALID */
+function waitOf({
+  wait,
+  signal,
+}: Pick<OperationOptions, 'wait' | 'signal'>): Pick<Operation, 'waitMs' | 'signal'> {
+  if (wait === undefined && signal === undefined) return {}
+  assertSignal(signal)
+  return { waitMs: wait === undefined ? undefined : durationMs(wait, 'wait'), signal }
+}
+
+/** @throws LEDGER_NAME_INVALID */
+function noteOf({ note, feature }: Pick<OperationOptions, 'note' | 'feature'>): string | undefined {
+  if (feature === undefined) return noteText(note)
+  return noteText({ ...note, feature: nameText(feature, 'feature') })
+}
+
+/** What may go beyond its limit says so: `audit` would take it for a mistake. */
+function noteFor(
+  { kind, flags: bits = 0 }: Pick<Line, 'kind' | 'flags'>,
+  note?: string,
+): string | undefined {
+  const isBeyond = (bits & flags.unchecked) !== 0 && (kind === kinds.debit || kind === kinds.hold)
+  return isBeyond ? JSON.stringify({ ...JSON.parse(note ?? '{}'), overage: true }) : note
 }
 
 /** What JSON writes for NUL and for half a surrogate pair: jsonb takes neither. */
@@ -83,11 +137,23 @@ const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
 
 export function noteText(note: OperationOptions['note']): string | undefined {
   if (note === undefined) return undefined
-  const text = JSON.stringify(note)
-  if (!unstorable.test(text)) return text
-  throw holdfastError('LEDGER_NAME_INVALID', {
-    details: { field: 'note', subject: 'note contains NUL or half a surrogate pair' },
-  })
+  const text = jsonOf(optionsGiven(note, 'note'))
+  if (text === undefined) throw badNote('note must be something that JSON can hold')
+  if (unstorable.test(text)) throw badNote('note contains NUL or half a surrogate pair')
+  return text
+}
+
+/** Nothing if it has a bigint in it, or itself. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}
+
+function badNote(subject: string): Error {
+  return holdfastError('LEDGER_NAME_INVALID', { details: { field: 'note', subject } })
 }
 
 /**
@@ -99,7 +165,7 @@ export function together(
   options: OperationOptions & { readonly acrossScopes?: boolean },
 ): Operation {
   const scope = options.scope === undefined ? undefined : nameText(options.scope, 'scope')
-  const lines = mergedLines(prepared, scope, noteText(options.note))
+  const lines = mergedLines(prepared, scope, noteOf(options))
   const [first] = lines
   if (first === undefined) {
     throw holdfastError('OPTION_INVALID', {
@@ -113,6 +179,7 @@ export function together(
     throw holdfastError('LEDGER_SCOPES')
   }
   return {
+    ...waitOf(options),
     operationId: nameText(options.operationId, 'operationId'),
     book: first.book,
     scope: home,
@@ -127,11 +194,25 @@ export function mergedLines(
   note: string | undefined,
 ): Line[] {
   const merged = new Map<string, Line>()
-  for (const { line } of prepared) {
-    const placed = { ...line, scope: line.scope ?? scope, note: line.note ?? note }
+  for (const each of prepared) {
+    const { line } = (each ?? {}) as Partial<PreparedLine>
+    if (line === undefined) {
+      throw holdfastError('OPTION_INVALID', {
+        details: {
+          option: 'lines',
+          subject: 'lines are what line() of a book resolves with: await it',
+        },
+      })
+    }
+    const placed = { ...line, scope: line.scope ?? scope, note: noteFor(line, line.note ?? note) }
     const { kind, book, key, unit, zone, ref } = line
     const id = JSON.stringify([kind, book, key, placed.scope, unit, zone, ref])
     const same = merged.get(id)
+    if (same !== undefined && same.terms !== line.terms) {
+      throw holdfastError('OPTION_INVALID', {
+        details: { option: 'lines', subject: 'two grants for one key have different terms' },
+      })
+    }
     merged.set(id, same === undefined ? placed : { ...same, amount: sumOf(same, placed) })
   }
   return [...merged.values()]

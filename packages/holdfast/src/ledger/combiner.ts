@@ -1,109 +1,144 @@
-import type { Executor, Statement } from '../core/driver.ts'
+import type { Executor } from '../core/driver.ts'
+import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import type { LedgerCalls } from '../engines/postgres/ledger.ts'
-import { askAgain, type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
-import { answersOf, type LineAnswer } from './answer.ts'
+import { blockersFrom } from '../engines/postgres/activity.ts'
+import { accountLockers, type LedgerCalls } from '../engines/postgres/ledger.ts'
+import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
+import { lookupLimitMs } from '../tx/blockers.ts'
+import { within } from '../core/within.ts'
+import type { LineAnswer } from './answer.ts'
 import { heardSince, tellAnswered, tellFailed } from './ledger-events.ts'
 import {
-  isPlain,
+  accountsOf,
+  lineColumns,
   type PlainRequest,
   plainStatementFor,
   type Request,
-  statementFor,
 } from './request.ts'
+import { keptAccounts } from './kept-accounts.ts'
+import { applyAlone, isLocked, sendAlone, unknown } from './send-alone.ts'
+import { refuseLate, Waiting, whoWaitAlike } from './waiting.ts'
 
 /** How operations outside a caller's transaction are sent. */
 export interface CombinerOptions extends ResolveOptions {
   /**
-   * How many calls may be under way at once, each on a connection of the pool. @defaultValue 2
+   * How many calls may be under way at once, each on a connection of the pool. Accounts that somebody's transaction
+   * has locked take one more. @defaultValue 2
    */
   readonly lanes?: number
   /** Lines in one call at most. @defaultValue 500 */
   readonly batch?: number
   /** Put operations of concurrent callers into one call. @defaultValue true */
   readonly coalesce?: boolean
-}
-
-interface Waiting {
-  readonly request: Request
-  /** May go with others that are plain. Not one that was sent that way and left out. */
-  readonly plain: boolean
-  /** When it was asked for; 0 if nobody listens. */
-  readonly since: number
-  /** When it began to wait for a lane. */
-  readonly waits: number
-  readonly resolve: (answers: LineAnswer[]) => void
-  readonly reject: (error: unknown) => void
+  /** Longest wait of an operation that does not say so itself, counted from the call. @defaultValue '10 s' */
+  readonly wait?: Duration
+  /** Operations that may wait at once; more are refused with LEDGER_OVERLOADED. @defaultValue 100000 */
+  readonly queue?: number
 }
 
 /** Fewer than this are not worth a second call. */
 const worthSplitting = 64
 /** How long an account that was left out is not tried as a plain one again. */
 const leftOutForMs = 1_000
+/** How often those are looked for whose time is up. */
+const sweepMs = 50
+/** So often a call is tried at most that the server ends for its statement_timeout, and not for a lock. */
+const mostTries = 5
+
+/** Told of operations that were not let in, with the accounts that are locked. */
+type Shut = (left: readonly Waiting[], locked: ReadonlySet<string>) => void
 
 /**
  * Puts operations together while earlier calls are under way, and sends them at once when a lane is
  * free: there is no timer, and a single caller waits for nobody. Every operation has its own answer,
  * and one that fails does not take others with it.
+ *
+ * Nobody waits for a stranger: an account that somebody's transaction keeps locked is set apart, with everybody who
+ * waits for it, and has a lane of its own. The others pass.
  */
 export class Combiner {
   readonly #executor: Executor
   readonly #calls: LedgerCalls
+  readonly #schema: string
   readonly #lanes: number
   readonly #batch: number
   readonly #coalesce: boolean
+  readonly #limitMs: number
+  readonly #most: number
   readonly #forMs: number
   #waiting: Waiting[] = []
+  /** Who waits for an account that is locked, by the account; who has been tried last comes last. */
+  readonly #apart = new Map<string, Waiting[]>()
+  #isPumping = false
+  #isSweeping = false
   /** Accounts of which something was left out lately: these go to `apply` right away. */
   #leftOut = new Set<string>()
   #leftOutSince = 0
   #underWay = 0
   #woken = false
 
-  constructor(executor: Executor, calls: LedgerCalls, options: CombinerOptions = {}) {
-    const { lanes = 2, batch = 500, coalesce = true } = options
-    for (const [option, value] of Object.entries({ lanes, batch })) {
+  constructor(
+    executor: Executor,
+    calls: LedgerCalls,
+    options: CombinerOptions & { readonly schema: string },
+  ) {
+    const { lanes = 2, batch = 500, coalesce = true, queue = 100_000, wait = '10 s' } = options
+    for (const [option, value] of Object.entries({ lanes, batch, queue })) {
       if (!Number.isSafeInteger(value) || value < 1) {
         throw holdfastError('OPTION_INVALID', { details: { option, subject: option } })
       }
     }
     this.#executor = executor
     this.#calls = calls
+    this.#schema = options.schema
     this.#lanes = lanes
     this.#batch = batch
     this.#coalesce = coalesce
+    this.#limitMs = durationMs(wait, 'wait')
+    this.#most = queue
     this.#forMs = resolveMs(options)
   }
 
   async submit(request: Request): Promise<LineAnswer[]> {
-    if (!this.#coalesce) return await this.#submitAlone(request)
-    return await new Promise((resolve, reject) => {
-      const plain = this.#goesWithPlain(request)
-      const waits = performance.now()
-      this.#waiting.push({ request, plain, since: heardSince(), waits, resolve, reject })
-      if (this.#woken || this.#underWay === this.#lanes) return
-      this.#woken = true
-      // What the same turn of the event loop asks for goes out together.
-      queueMicrotask(() => this.#fillLanes())
-    })
+    request.operation.signal?.throwIfAborted()
+    const waiting = new Waiting(request, heardSince(), this.#limitMs)
+    if (!this.#coalesce) {
+      void this.#sendAlone(waiting)
+      return await waiting.answered
+    }
+    const length = this.#length()
+    if (length >= this.#most) {
+      throw holdfastError('LEDGER_OVERLOADED', { details: { waiting: length } })
+    }
+    waiting.plain &&= this.#goesWithPlain(request)
+    if (!this.#setApart(waiting)) {
+      this.#waiting.push(waiting)
+      if (!this.#woken && this.#underWay < this.#lanes) {
+        this.#woken = true
+        // What the same turn of the event loop asks for goes out together.
+        queueMicrotask(() => this.#fillLanes())
+      }
+    }
+    return await waiting.answered
   }
 
-  async #submitAlone(request: Request): Promise<LineAnswer[]> {
-    const since = heardSince()
-    try {
-      const answers = await applyAlone(this.#executor, this.#calls, [request], this.#forMs)
-      tellAnswered([{ request, since }], answers, since, false)
-      return answers[0] ?? []
-    } catch (error) {
-      tellFailed([{ request, since }], error, since, false)
-      throw error
-    }
+  #length(): number {
+    let length = this.#waiting.length
+    for (const queue of this.#apart.values()) length += queue.length
+    return length
+  }
+
+  /** One operation that is never put together with others. */
+  async #sendAlone(waiting: Waiting): Promise<void> {
+    do await this.#send([waiting])
+    while (!waiting.over && performance.now() < waiting.ends)
+    if (!waiting.over) await this.#giveUp([waiting])
   }
 
   #goesWithPlain(request: Request): boolean {
     if (this.#leftOut.size > 0) this.#forgetLeftOut()
-    return isPlain(request) && !this.#leftOut.has(request.accounts[0]?.base ?? '')
+    return !this.#leftOut.has(request.accounts[0]?.base ?? '')
   }
 
   /** After a while, also if nothing is left out any more. */
@@ -118,23 +153,28 @@ export class Combiner {
   #sendToApply(left: readonly Waiting[]): void {
     if (left.length === 0) return
     this.#forgetLeftOut()
-    for (const { request } of left) this.#leftOut.add(request.accounts[0]?.base ?? '')
+    for (const waiting of left) {
+      this.#leftOut.add(waiting.request.accounts[0]?.base ?? '')
+      waiting.plain = false
+    }
     // They have waited longest.
-    this.#waiting = left.map((waiting) => ({ ...waiting, plain: false })).concat(this.#waiting)
+    this.#waiting = left.concat(this.#waiting)
   }
 
   #fillLanes(): void {
     this.#woken = false
     while (this.#underWay < this.#lanes && this.#waiting.length > 0) {
-      this.#underWay += 1
       // Two calls keep both sides busy: one is worked on while the next is put together.
-      const share = Math.ceil(this.#waiting.length / (this.#lanes - this.#underWay + 1))
+      const share = Math.ceil(this.#waiting.length / (this.#lanes - this.#underWay))
       const batch = this.#take(Math.min(this.#batch, Math.max(worthSplitting, share)))
-      void this.#send(batch).finally(() => {
+      if (batch.length === 0) return
+      this.#underWay += 1
+      void this.#send(batch, (left, locked) => this.#sort(left, locked)).finally(() => {
         this.#underWay -= 1
         this.#fillLanes()
       })
     }
+    if (this.#waiting.length > 0) this.#sweepLater()
   }
 
   /**
@@ -145,9 +185,11 @@ export class Combiner {
     const batch: Waiting[] = []
     const left: Waiting[] = []
     const ids = new Set<string>()
-    const plain = this.#waiting[0]?.plain
+    let plain: boolean | undefined
     let lines = 0
     for (const waiting of this.#waiting) {
+      if (waiting.over) continue
+      plain ??= waiting.plain
       const { id, operation } = waiting.request
       const fits = lines === 0 || lines + operation.lines.length <= most
       if (!fits || waiting.plain !== plain || (id !== undefined && ids.has(id))) {
@@ -162,9 +204,13 @@ export class Combiner {
     return batch
   }
 
-  /** Never rejects: every operation is told its own outcome. */
-  async #send(batch: readonly Waiting[]): Promise<void> {
+  /**
+   * Never rejects: every operation is told its own outcome. Those that were not let in have not been applied; `shut` is
+   * told of them, with the accounts that are locked. Without it they are simply not over.
+   */
+  async #send(batch: readonly Waiting[], shut?: Shut): Promise<void> {
     const sentAt = heardSince()
+    for (const waiting of batch) waiting.send()
     try {
       const plain = batch.length > 1 && batch[0]?.plain === true
       let doubt = false
@@ -175,35 +221,163 @@ export class Combiner {
       const left: Waiting[] = []
       batch.forEach((waiting, at) => {
         const answer = answers[at] ?? []
-        if (plain && answer.length === 0) left.push(doubt ? doubted(waiting) : waiting)
-        else waiting.resolve(answer)
+        if (!plain || answer.length > 0) {
+          waiting.resolve(answer)
+          return
+        }
+        waiting.doubted ||= doubt
+        waiting.setBack()
+        left.push(waiting)
       })
       this.#sendToApply(left)
     } catch (error) {
-      // A statement fails as a whole, so the one that made it fail is looked for by halves. If
-      // nobody could be reached, that would only multiply the failures.
-      if (batch.length > 1 && sqlStateOf(error) !== undefined && !isHoldfastError(error)) {
-        const middle = Math.ceil(batch.length / 2)
-        await this.#send(batch.slice(0, middle))
-        await this.#send(batch.slice(middle))
-      } else {
-        tellFailed(batch, error, sentAt, false)
-        for (const { reject } of batch) reject(error)
-        this.#giveUpWaiting(error)
-      }
+      await this.#failed(batch, error, sentAt, shut)
     }
+  }
+
+  async #failed(
+    batch: readonly Waiting[],
+    error: unknown,
+    sentAt: number,
+    shut: Shut | undefined,
+  ): Promise<void> {
+    const rejectAll = (reason: unknown): void => {
+      tellFailed(batch, reason, sentAt, false)
+      for (const waiting of batch) waiting.reject(reason)
+    }
+    const state = sqlStateOf(error)
+    if (isLocked(error)) {
+      const locked = shut === undefined ? new Set<string>() : await this.#lockedOf(batch)
+      const isSlow = state === '57014' && batch.every(({ tries }) => tries > mostTries)
+      if (locked === undefined || (shut !== undefined && isSlow && locked.size === 0)) {
+        return rejectAll(error)
+      }
+      for (const waiting of batch) waiting.setBack()
+      return shut?.(batch, locked)
+    }
+    // A statement fails as a whole, so the one that made it fail is looked for by halves. If
+    // nobody could be reached, that would only multiply the failures.
+    if (batch.length > 1 && state !== undefined && !isHoldfastError(error)) {
+      const middle = Math.ceil(batch.length / 2)
+      await this.#send(batch.slice(0, middle), shut)
+      await this.#send(batch.slice(middle), shut)
+      return
+    }
+    rejectAll(error)
+    this.#giveUpWaiting(error)
+  }
+
+  async #lockedOf(batch: readonly Waiting[]): Promise<ReadonlySet<string> | undefined> {
+    const requests = batch.map(({ request }) => request)
+    return await keptAccounts(this.#executor, this.#schema, requests)
+  }
+
+  /** Sets those apart whose account is locked; the others go on. */
+  #sort(left: readonly Waiting[], locked: ReadonlySet<string>): void {
+    for (const account of locked) if (!this.#apart.has(account)) this.#apart.set(account, [])
+    this.#waiting = left.filter((waiting) => !this.#setApart(waiting)).concat(this.#waiting)
+    // Who came since for the same account comes after those.
+    this.#waiting = this.#waiting.filter((waiting) => !this.#setApart(waiting))
+  }
+
+  /** True if it has to wait for an account that is locked. */
+  #setApart(waiting: Waiting): boolean {
+    if (this.#apart.size === 0) return false
+    const account = accountsOf(waiting.request).find((each) => this.#apart.has(each))
+    if (account === undefined) return false
+    this.#apart.get(account)?.push(waiting)
+    this.#sweepLater()
+    void this.#pump()
+    return true
+  }
+
+  /** Tries accounts that are set apart, one after the other, and lets those go on whose account is free again. */
+  async #pump(): Promise<void> {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    while (this.#apart.size > 0) {
+      const heads: Waiting[] = []
+      for (const [account, queue] of this.#apart) {
+        const head = queue.find(({ over }) => !over)
+        if (head === undefined) this.#apart.delete(account)
+        else heads.push(head)
+      }
+      if (heads.length === 0) break
+      const locked = await this.#lockedOf(heads)
+      if (locked !== undefined) this.#letGo(locked)
+      const [first] = this.#apart
+      if (first === undefined) break
+      const [account, queue] = first
+      // The next time it is another one's turn.
+      this.#apart.delete(account)
+      this.#apart.set(account, queue)
+      const next = queue.find(({ over }) => !over)
+      if (next === undefined) continue
+      if (next.isLate(performance.now())) {
+        void this.#giveUp([next])
+        continue
+      }
+      // In the database's own line for as long as a shared call may wait, so that it is not passed over for ever.
+      await this.#send([next])
+      if (next.over)
+        this.#letGo(new Set([...this.#apart.keys()].filter((each) => each !== account)))
+    }
+    this.#isPumping = false
+  }
+
+  /** Whoever waits for an account that is not locked any more goes on, before those who came later. */
+  #letGo(locked: ReadonlySet<string>): void {
+    const free: Waiting[] = []
+    for (const [account, queue] of this.#apart) {
+      if (locked.has(account)) continue
+      this.#apart.delete(account)
+      free.push(...queue.filter(({ over }) => !over))
+    }
+    if (free.length === 0) return
+    this.#waiting = free.filter((waiting) => !this.#setApart(waiting)).concat(this.#waiting)
+    this.#fillLanes()
+  }
+
+  /** Tells those whose time is up. Runs only while somebody waits. */
+  #sweepLater(): void {
+    if (this.#isSweeping) return
+    this.#isSweeping = true
+    setTimeout(() => {
+      this.#isSweeping = false
+      const now = performance.now()
+      // Nobody is known to be in the way of these.
+      refuseLate(
+        this.#waiting.filter((waiting) => waiting.isLate(now)),
+        [],
+      )
+      for (const queue of this.#apart.values()) {
+        const late = queue.filter((waiting) => waiting.isLate(now))
+        for (const alike of whoWaitAlike(late)) void this.#giveUp(alike)
+        for (const waiting of late) queue.splice(queue.indexOf(waiting), 1)
+      }
+      if (this.#waiting.length > 0 || this.#apart.size > 0) this.#sweepLater()
+    }, sweepMs)
+  }
+
+  /** Of those who wait for the same accounts. */
+  async #giveUp(late: readonly Waiting[]): Promise<void> {
+    for (const waiting of late) waiting.leave()
+    const [{ request }] = late as readonly [Waiting]
+    const statement = accountLockers(this.#schema, lineColumns([request]), request.buckets)
+    const asking = this.#executor.query({ ...statement, connectWithinMs: lookupLimitMs })
+    refuseLate(late, blockersFrom((await within(asking, lookupLimitMs)) ?? []))
   }
 
   /** Nobody waits for a database that cannot be reached much longer than was agreed. */
   #giveUpWaiting(error: unknown): void {
     if (!isHoldfastError(error, 'CONNECTION_UNAVAILABLE', 'CONNECTION_LOST', unknown)) return
     const since = performance.now() - this.#forMs
-    const late = this.#waiting.filter(({ waits }) => waits < since)
+    const late = this.#waiting.filter(({ arrived, over }) => arrived < since && !over)
     if (late.length === 0) return
-    this.#waiting = this.#waiting.filter(({ waits }) => waits >= since)
+    this.#waiting = this.#waiting.filter(({ arrived }) => arrived >= since)
     const unsent = holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
     tellFailed(late, unsent, 0, false)
-    for (const { reject } of late) reject(unsent)
+    for (const waiting of late) waiting.reject(unsent)
   }
 
   async #apply(
@@ -212,59 +386,14 @@ export class Combiner {
     onDoubt: () => void,
   ): Promise<LineAnswer[][]> {
     const requests = batch.map(({ request }) => request)
-    const { length } = requests
     if (!plain) return await applyAlone(this.#executor, this.#calls, requests, this.#forMs)
     const statement = plainStatementFor(this.#calls, requests as PlainRequest[])
-    return await sendAlone(this.#executor, statement, Array(length).fill(1), this.#forMs, onDoubt)
+    return await sendAlone(
+      this.#executor,
+      statement,
+      requests.map(() => 1),
+      this.#forMs,
+      onDoubt,
+    )
   }
-}
-
-/**
- * The answer of a plain call was lost, and the second time this one was left out: perhaps because its id is
- * known from the first. Until there is an answer, no failure says that it was not applied.
- */
-function doubted(waiting: Waiting): Waiting {
-  return {
-    ...waiting,
-    reject: (error) =>
-      waiting.reject(
-        isHoldfastError(error, unknown) ? error : holdfastError(unknown, { cause: error }),
-      ),
-  }
-}
-
-/** One call in a transaction of its own. */
-async function applyAlone(
-  executor: Executor,
-  calls: LedgerCalls,
-  requests: readonly Request[],
-  forMs: number,
-): Promise<LineAnswer[][]> {
-  const sizes = requests.map(({ operation }) => operation.lines.length)
-  return await sendAlone(executor, statementFor(calls, requests), sizes, forMs)
-}
-
-const unknown = 'LEDGER_OUTCOME_UNKNOWN'
-
-/** Also run again where the same id was used for two accounts at the same moment: then it is known. */
-const uniqueViolation = '23505'
-
-/**
- * One statement in a transaction of its own. Run again after a conflict, and after a lost connection
- * too: the operation ids make the second run an answer to the first.
- */
-export async function sendAlone(
-  executor: Executor,
-  statement: Statement,
-  sizes: readonly number[],
-  forMs: number,
-  onDoubt?: () => void,
-): Promise<LineAnswer[][]> {
-  return await askAgain(
-    async () => {
-      const [row] = await executor.query(statement)
-      return answersOf(row?.['answer'], sizes)
-    },
-    { forMs, unknown, on: [uniqueViolation], ...(onDoubt && { onDoubt }) },
-  )
 }

@@ -1,7 +1,7 @@
 import { holdfastError } from '../core/errors.ts'
 import { listGrants } from '../engines/postgres/grants.ts'
 import type { AccountId } from './account-id.ts'
-import type { Kernel } from './index.ts'
+import type { Kernel } from './kernel.ts'
 import type { AmountReader } from './verdict.ts'
 
 /** `pending` has not begun; of an `active` one something may be left; the others have ended. */
@@ -25,6 +25,8 @@ export interface Grant<A> {
   /** Undefined if it never expires. */
   readonly expiresAt: Date | undefined
   readonly state: GrantState
+  /** The features it can be spent on; undefined if on anything. */
+  readonly onlyFor: readonly string[] | undefined
   /** The grant whose rest this is. */
   readonly rolledFrom: string | undefined
   readonly note: Readonly<Record<string, unknown>> | undefined
@@ -41,7 +43,9 @@ interface StoredGrant {
   readonly expiresAt: string | null
   readonly state: number
   readonly rolledFrom: string | null
-  readonly note: Readonly<Record<string, unknown>> | null
+  readonly note:
+    | (Readonly<Record<string, unknown>> & { readonly onlyFor?: readonly string[] })
+    | null
 }
 
 const states: readonly GrantState[] = ['pending', 'active', 'expired', 'voided']
@@ -53,11 +57,12 @@ const most = 1_000
 export async function readGrants<Tx, A>(
   kernel: Kernel<Tx>,
   tx: Tx | undefined,
+  book: string,
   account: AccountId,
   ended: boolean,
   amounts: AmountReader<A>,
 ): Promise<Grant<A>[]> {
-  const [row] = await kernel.read(tx, (schema) => listGrants(schema, account, ended, most))
+  const [row] = await kernel.read(tx, (schema) => listGrants(schema, account, ended, most), book)
   const answer = row?.['answer']
   if (typeof answer !== 'string') throw holdfastError('LEDGER_ANSWER_UNREADABLE')
   return (JSON.parse(answer) as StoredGrant[]).map((stored) => grantOf(stored, amounts))
@@ -65,6 +70,7 @@ export async function readGrants<Tx, A>(
 
 function grantOf<A>(stored: StoredGrant, amounts: AmountReader<A>): Grant<A> {
   const { amount, remaining, lapsed } = stored
+  const { onlyFor, ...note } = stored.note ?? {}
   return {
     id: stored.id,
     operationId: stored.operationId,
@@ -76,9 +82,14 @@ function grantOf<A>(stored: StoredGrant, amounts: AmountReader<A>): Grant<A> {
     effectiveAt: dateOf(stored.effectiveAt),
     expiresAt: stored.expiresAt === null ? undefined : dateOf(stored.expiresAt),
     state: states[stored.state] as GrantState,
+    onlyFor,
     rolledFrom: stored.rolledFrom ?? undefined,
-    note: stored.note ?? undefined,
+    note: stored.note === null || (onlyFor !== undefined && isEmpty(note)) ? undefined : note,
   }
+}
+
+function isEmpty(note: object): boolean {
+  return Object.keys(note).length === 0
 }
 
 function dateOf(micros: string): Date {

@@ -1,7 +1,10 @@
+import { anyOf, timeUpSignal } from '../core/activity.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertFunction, optionsGiven } from '../core/given.ts'
 import { isHoldId } from './account-id.ts'
-import type { Kernel } from './index.ts'
+import type { OperationOptions } from './book.ts'
+import type { Kernel } from './kernel.ts'
 import {
   type Amount,
   amountText,
@@ -102,12 +105,10 @@ export function createHolds<Tx, A>(
 }
 
 /** What `withHold` needs besides the key. */
-export interface WithHoldOptions {
+export interface WithHoldOptions extends OperationOptions {
   readonly estimate: Amount
   /** How long the hold lives if nobody ends it, on the server's clock. */
   readonly ttl: Duration
-  readonly operationId: string
-  readonly scope?: string
 }
 
 /**
@@ -123,9 +124,11 @@ export async function withHold<Tx, A, T>(
   holds: Holds<Tx, A>,
   reserve: (key: Key, options: WithHoldOptions) => Promise<Verdict<A>>,
   key: Key,
-  options: WithHoldOptions,
+  given: WithHoldOptions,
   body: (hold: Hold<A>) => Promise<T>,
 ): Promise<T> {
+  const options = optionsGiven(given)
+  assertFunction(body)
   const ttlMs = durationMs(options.ttl, 'ttl')
   const reserved = accepted(await reserve(key, options))
   const id = reserved.holdId as string
@@ -144,7 +147,7 @@ export async function withHold<Tx, A, T>(
     id,
     amount: sameKind(options.estimate, reserved.held),
     expiresAt: expiresAt as Date,
-    signal: watch.signal,
+    signal: anyOf(watch.signal, timeUpSignal()),
     settle,
     async extend(ttl) {
       const verdict = await holds.extend(id, ttl)

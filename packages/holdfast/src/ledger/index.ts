@@ -1,47 +1,50 @@
-import {
-  type Driver,
-  primariesOf,
-  type Row,
-  type Statement,
-  type Transaction,
-} from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
-import { channels } from '../core/events.ts'
-import { isTraced, type Span, traced } from '../core/tracing.ts'
-import { UnderWay } from '../core/under-way.ts'
-import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger.ts'
-import { askAgain, resolveMs } from '../tx/ask-again.ts'
-import { queryJoined, schemaMissing } from '../tx/call-function.ts'
-import { assertNotNested } from '../tx/run.ts'
+import { optionsGiven } from '../core/given.ts'
+import { readBooks, redeclareBook } from '../engines/postgres/ledger-reads.ts'
 import { type AdjustOptions, adjustment } from './adjusting.ts'
-import { answersOf, type LineAnswer } from './answer.ts'
-import { type Audit, type AuditOptions, auditLedger } from './audit.ts'
-import { Combiner, type CombinerOptions, sendAlone } from './combiner.ts'
-import type { OperationOptions, PreparedLine } from './book.ts'
-import { together } from './book.ts'
-import { heardSince, kindName, tellAnswered, tellFailed } from './ledger-events.ts'
+import type { Audit, AuditOptions } from './audit.ts'
+import {
+  type AmountKind,
+  type AmountOf,
+  amountReader,
+  type InTransaction,
+  type OperationOptions,
+  type PreparedLine,
+  together,
+} from './book.ts'
+import { invalid } from './calendar.ts'
+import { type BookDeclaration, declaredOf, hasWindows } from './declaration.ts'
+import { createFollowing, type LedgerFollowing } from './follow.ts'
+import type { Kernel } from './kernel.ts'
 import { type Maintained, type MaintainOptions, maintainLedger } from './maintain.ts'
-import { type Amount, flags, type Key, nameText, type Operation } from './operation.ts'
+import { type Amount, flags, type Key, nameText } from './operation.ts'
 import { type Opened, type OpeningOptions, type OpeningRow, openAccounts } from './opening.ts'
 import type { LedgerReads } from './reading.ts'
 import { createReads } from './reads.ts'
-import { type Request, requestOf, statementFor } from './request.ts'
+import { createReports, type LedgerReports } from './reports.ts'
+import { jsonAnswer, momentOf } from './stored-text.ts'
 import { createSweeping, type LedgerSweeping } from './sweeper.ts'
-import {
-  type AmountReader,
-  bigintAmounts,
-  numberAmounts,
-  type Verdict,
-  verdictOf,
-} from './verdict.ts'
+import { type Transfer, transferLines } from './transfer.ts'
+import { bigintAmounts, type Verdict } from './verdict.ts'
 
 export type { AdjustOptions } from './adjusting.ts'
 export type { Audit, AuditCheck, AuditOptions, AuditProblem, AuditProgress } from './audit.ts'
+export type { BookDeclaration } from './declaration.ts'
+export type {
+  Followed,
+  FollowedMovement,
+  FollowerOptions,
+  FollowHandler,
+  FollowOptions,
+  KnownFollower,
+  LedgerFollowing,
+} from './follow.ts'
+export type { LedgerOptions } from './kernel.ts'
 export type { Maintained, MaintainOptions } from './maintain.ts'
 export type { Opened, OpeningOptions, OpeningRow } from './opening.ts'
 export type { Peek } from './peek.ts'
 export type {
   AccountBalance,
+  CreditBalance,
   History,
   HistoryOptions,
   HoldsOptions,
@@ -51,6 +54,16 @@ export type {
   OpenHold,
   ReadOptions,
 } from './reading.ts'
+export type {
+  KeyBalance,
+  Keys,
+  KeysOptions,
+  LedgerReports,
+  Usage,
+  UsageBy,
+  UsageOptions,
+  UsageRow,
+} from './reports.ts'
 export type { WindowBounds } from './stored-text.ts'
 export type { SweepEvent } from '../core/event-map.ts'
 export type {
@@ -60,43 +73,32 @@ export type {
   SweepOptions,
   Swept,
 } from './sweeper.ts'
+export { fellBelow, reachedShares } from './thresholds.ts'
+export type { Transfer } from './transfer.ts'
 export type { Accepted, Balance, LineVerdict, Refusal, Refused, Verdict } from './verdict.ts'
-
-/** Settings of the ledger. */
-export interface LedgerOptions extends CombinerOptions {
-  /** Where its tables are. @defaultValue 'holdfast' */
-  readonly schema?: string
-}
-
-/** The kernel: applies operations, in a transaction of their own or in the caller's. */
-export interface Kernel<Tx> {
-  /** Operations that were asked for outside of a caller's transaction, and have no answer yet. */
-  readonly underWay: UnderWay
-  /** Applies one operation. With `tx` it becomes part of that transaction, and is never coalesced. */
-  apply<A>(tx: Tx | undefined, operation: Operation, amounts: AmountReader<A>): Promise<Verdict<A>>
-  /** Applies one operation that has a statement of its own, which answers like `apply`. */
-  send<A>(
-    tx: Tx | undefined,
-    operation: Operation,
-    ask: (schema: string, request: Request) => Statement,
-    amounts: AmountReader<A>,
-  ): Promise<Verdict<A>>
-  /** Looks at everything in one snapshot. */
-  audit(options: AuditOptions): Promise<Audit>
-  /** Runs a statement that answers a question, in a transaction of its own or in the caller's. */
-  read(tx: Tx | undefined, ask: (schema: string) => Statement): Promise<readonly Row[]>
-  /** Runs a statement that is about a whole server, on every primary in turn. */
-  readEach(ask: (schema: string) => Statement): Promise<readonly (readonly Row[])[]>
-}
 
 /** Options of `Ledger.apply`. */
 export interface ApplyOptions extends OperationOptions {
   /** The lines may belong to different scopes. Holds may not. */
   readonly acrossScopes?: boolean
+  /** How amounts come back; say `'bigint'` with books that count beyond 2^53. @defaultValue 'number' */
+  readonly amounts?: AmountKind
+}
+
+/** A book as it was declared. */
+export interface DeclaredBook {
+  readonly book: string
+  readonly declared: BookDeclaration
+  /** When it was first used, or declared anew. */
+  readonly since: Date
 }
 
 /** What spans several books, and what keeps all of them true. */
-export interface Ledger<Tx> extends LedgerReads<Tx>, LedgerSweeping {
+export interface Ledger<Tx>
+  extends LedgerReads<Tx>,
+    LedgerSweeping,
+    LedgerFollowing<Tx>,
+    LedgerReports {
   /**
    * Applies lines of several books or keys together or not at all, under one operation id: a key's
    * and its team's and its organisation's limit, a day's and a month's.
@@ -109,8 +111,35 @@ export interface Ledger<Tx> extends LedgerReads<Tx>, LedgerSweeping {
    * if (!verdict.ok) console.log(`blocked by ${verdict.book}`)
    * @throws LEDGER_SCOPES
    */
-  apply(lines: readonly PreparedLine[], options: ApplyOptions): Promise<Verdict<number>>
-  apply(tx: Tx, lines: readonly PreparedLine[], options: ApplyOptions): Promise<Verdict<number>>
+  apply<K extends AmountKind = 'number'>(
+    lines: readonly PreparedLine[],
+    options: ApplyOptions & { readonly amounts?: K },
+  ): Promise<Verdict<AmountOf<K>>>
+  apply<K extends AmountKind = 'number'>(
+    tx: Tx,
+    lines: readonly PreparedLine[],
+    options: InTransaction<ApplyOptions> & { readonly amounts?: K },
+  ): Promise<Verdict<AmountOf<K>>>
+  /**
+   * Moves an amount between accounts of any books, all legs or none; what is taken is what is given, which `audit`
+   * checks again. A transfer is not refunded: it is sent back by another one.
+   *
+   * @example
+   * await hf.ledger.transfer(
+   *   { from: [await wallet.line('ann', 30)], to: [wallet.grantLine('bob', 27), fees.grantLine('house', 3)] },
+   *   { operationId: payment.id, acrossScopes: true },
+   * )
+   * @throws OPTION_INVALID, LEDGER_SCOPES
+   */
+  transfer<K extends AmountKind = 'number'>(
+    transfer: Transfer,
+    options: ApplyOptions & { readonly amounts?: K },
+  ): Promise<Verdict<AmountOf<K>>>
+  transfer<K extends AmountKind = 'number'>(
+    tx: Tx,
+    transfer: Transfer,
+    options: InTransaction<ApplyOptions> & { readonly amounts?: K },
+  ): Promise<Verdict<AmountOf<K>>>
   /**
    * Corrects a balance, up or down, by a movement that says why; booked whatever the balance, but
    * never through a wall. For a book without calendar windows: quotas have an `adjust` of their own.
@@ -131,6 +160,26 @@ export interface Ledger<Tx> extends LedgerReads<Tx>, LedgerSweeping {
     options: OpeningOptions & { readonly walled?: boolean },
   ): Promise<Opened>
   /**
+   * The books of the database and what they were declared as when they were first used; of several primaries those of
+   * each.
+   *
+   * @throws SCHEMA_MISSING, TX_NESTED
+   */
+  books(): Promise<readonly DeclaredBook[]>
+  /**
+   * Declares a book anew, so that processes that declare it so are not refused any more. Those that run go on as they
+   * are until they are started again. Of calendar windows, what was counted in the old ones stays there. Needs the role
+   * that owns the schema.
+   *
+   * @example await hf.ledger.redeclare('calls', { as: 'quota', per: 'month', timeZone: 'Europe/Berlin' })
+   * @throws OPTION_INVALID, SCHEMA_MISSING, TX_NESTED
+   */
+  redeclare(
+    book: string,
+    declaration: BookDeclaration,
+    options?: { readonly dryRun?: boolean },
+  ): Promise<Redeclared>
+  /**
    * Checks every account in one snapshot: movements follow from each other without a gap, balances
    * are what they left, no bound was crossed, holds, grants and operation ids add up. Changes nothing.
    * Needs the role that owns the schema.
@@ -148,231 +197,123 @@ export interface Ledger<Tx> extends LedgerReads<Tx>, LedgerSweeping {
   maintain(options?: MaintainOptions): Promise<Maintained>
 }
 
+/** What a book was declared as, and what it is from now on; or would be, of a dry run. */
+export interface Redeclared {
+  readonly before: BookDeclaration | undefined
+  readonly after: BookDeclaration
+}
+
+interface StoredBook {
+  readonly book: string
+  readonly declared: Readonly<Record<string, string>>
+  readonly at: string
+}
+
+async function readAllBooks<Tx>(kernel: Kernel<Tx>): Promise<DeclaredBook[]> {
+  const answers = await kernel.readEach(readBooks)
+  return answers
+    .flatMap((rows) => jsonAnswer(rows) as StoredBook[])
+    .map(({ book, declared, at }) => ({
+      book,
+      declared: declared as unknown as BookDeclaration,
+      since: momentOf(at) as Date,
+    }))
+}
+
+/** @throws OPTION_INVALID */
+function listOf(lines: unknown): readonly PreparedLine[] {
+  if (Array.isArray(lines)) return lines as readonly PreparedLine[]
+  throw invalid('lines', 'lines must be a list of what line() of a book resolves with')
+}
+
 /** What spans several books, over the kernel. */
 export function createLedger<Tx>(kernel: Kernel<Tx>): Ledger<Tx> {
   const reads = createReads(kernel)
+  const applyLines = async (
+    tx: Tx | undefined,
+    lines: readonly PreparedLine[],
+    options: ApplyOptions,
+  ): Promise<Verdict<AmountOf<AmountKind>>> => {
+    const operation = together(listOf(lines), optionsGiven(options))
+    try {
+      return await kernel.apply(tx, operation, amountReader(options.amounts ?? 'number'))
+    } finally {
+      for (const { after } of lines) after?.(options.scope)
+    }
+  }
   return {
     ...reads,
     ...createSweeping(kernel),
-    audit: (options = {}) => kernel.audit(options),
-    maintain: (options = {}) => maintainLedger(kernel, options),
-    async adjust(book, key, amount, options) {
+    ...createFollowing(kernel),
+    ...createReports(kernel),
+    audit: async (given) => await kernel.audit(optionsGiven(given)),
+    maintain: async (given) => await maintainLedger(kernel, optionsGiven(given)),
+    async adjust(book, key, amount, given) {
+      const options = optionsGiven(given)
       const operation = adjustment({ book: nameText(book, 'book') }, key, amount, options)
       const { scope } = options
       const { window } = await reads.balance(book, key, {
         amounts: 'bigint',
         ...(scope === undefined ? {} : { scope }),
       })
+      const declared = await kernel.declarationOf(book)
       // The account without a window would be another one, and nobody would notice.
-      if (window !== undefined) {
-        throw holdfastError('OPTION_INVALID', {
-          details: {
-            option: 'book',
-            subject: 'book has calendar windows: use adjust of the quota',
-          },
-        })
+      if (window !== undefined || (declared !== undefined && hasWindows(declared))) {
+        throw invalid('book', 'book has calendar windows: use adjust of the quota')
+      }
+      if (declared?.['rolling'] !== undefined) {
+        throw invalid('book', 'what is booked at once would stay in a rolling window for ever')
       }
       return await kernel.apply(undefined, operation, bigintAmounts)
     },
-    open: (book, rows, { walled = false, ...options }) =>
-      openAccounts(
+    async open(book, rows, given) {
+      const { walled = false, ...options } = optionsGiven(given)
+      const name = nameText(book, 'book')
+      const declared = await kernel.declarationOf(name)
+      if (declared !== undefined && hasWindows(declared)) {
+        throw invalid('book', 'book has calendar windows: use open of the quota')
+      }
+      if (declared !== undefined && (declared['as'] === 'stock') !== walled) {
+        throw invalid(
+          'walled',
+          `book is declared as ${declared['as']}: a stock, and nothing else, is walled`,
+        )
+      }
+      return await openAccounts(
         kernel,
-        { book: nameText(book, 'book'), flags: walled ? flags.walled : 0 },
+        { book: name, flags: walled ? flags.walled : 0 },
         rows,
         options,
-      ),
+      )
+    },
+    books: () => readAllBooks(kernel),
+    async redeclare(book, declaration, given) {
+      const { dryRun = false } = optionsGiven(given)
+      const name = nameText(book, 'book')
+      const declared = declaredOf(declaration)
+      const before = (await readAllBooks(kernel)).find((each) => each.book === name)?.declared
+      if (!dryRun) {
+        await kernel.readEach((schema) => redeclareBook(schema, name, JSON.stringify(declared)))
+      }
+      return { before, after: declared as unknown as BookDeclaration }
+    },
     async apply(...args: readonly unknown[]) {
       const [tx, lines, options] = (Array.isArray(args[0]) ? [undefined, ...args] : args) as [
         Tx | undefined,
         readonly PreparedLine[],
         ApplyOptions,
       ]
-      const operation = together(lines, options)
-      try {
-        return await kernel.apply(tx, operation, numberAmounts)
-      } finally {
-        for (const { after } of lines) after?.(options.scope)
-      }
+      return (await applyLines(tx, lines, options)) as never
+    },
+    async transfer(...args: readonly unknown[]) {
+      const isAlone =
+        args.length < 3 && typeof args[0] === 'object' && args[0] !== null && 'from' in args[0]
+      const [tx, transfer, options] = (isAlone ? [undefined, ...args] : args) as [
+        Tx | undefined,
+        Transfer,
+        ApplyOptions,
+      ]
+      return (await applyLines(tx, transferLines(transfer), options)) as never
     },
   }
-}
-
-/** The kernel over a driver. */
-export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}): Kernel<Tx> {
-  const schema = options.schema ?? 'holdfast'
-  const forMs = resolveMs(options)
-  const calls = ledgerCalls(schema)
-  const joining = { sure: calls, unsure: ledgerCalls(schema, true) }
-  const submit = submitting(driver, calls, options)
-  const underWay = new UnderWay()
-  const alone = <T>(ask: () => Promise<T>): Promise<T> => {
-    // A second connection could wait for what this transaction holds, for ever.
-    assertNotNested(driver)
-    return underWay.during(ask)
-  }
-  const apply = async <A>(
-    tx: Tx | undefined,
-    request: Request,
-    amounts: AmountReader<A>,
-  ): Promise<Verdict<A>> => {
-    try {
-      const answers =
-        tx === undefined
-          ? await alone(() => submit(request))
-          : await toldOf(request, () => applyJoined(driver, joining, tx, request))
-      return verdictOf(request, answers, amounts)
-    } catch (error) {
-      throw schemaMissing(error) ?? error
-    }
-  }
-  const send = async <A>(
-    tx: Tx | undefined,
-    request: Request,
-    ask: (schema: string, request: Request) => Statement,
-    amounts: AmountReader<A>,
-  ): Promise<Verdict<A>> => {
-    const statement = ask(schema, request)
-    try {
-      const sent = async (): Promise<LineAnswer[]> =>
-        (await sendAlone(driver.alone, statement, [1], forMs))[0] ?? []
-      const answers =
-        tx === undefined
-          ? await alone(() => toldOf(request, sent, false))
-          : await toldOf(request, async () =>
-              answersIn(await joined(driver, tx).query(statement), request),
-            )
-      return verdictOf(request, answers, amounts)
-    } catch (error) {
-      throw schemaMissing(error) ?? error
-    }
-  }
-  return {
-    underWay,
-    async apply(tx, operation, amounts) {
-      const request = requestOf(operation)
-      if (!isTraced()) return await apply(tx, request, amounts)
-      return await tracedOperation(operation, () => apply(tx, request, amounts))
-    },
-    async send(tx, operation, ask, amounts) {
-      const request = requestOf(operation)
-      if (!isTraced()) return await send(tx, request, ask, amounts)
-      return await tracedOperation(operation, () => send(tx, request, ask, amounts))
-    },
-    async audit(auditOptions) {
-      const began = performance.now()
-      try {
-        const audit = await auditLedger(driver, schema, auditOptions)
-        if (channels.ledgerAudited.hasSubscribers) {
-          const { accounts, found } = audit
-          const durationMs = performance.now() - began
-          channels.ledgerAudited.publish({ accounts, found, durationMs })
-        }
-        return audit
-      } catch (error) {
-        throw schemaMissing(error) ?? error
-      }
-    },
-    async read(tx, ask) {
-      try {
-        if (tx === undefined) {
-          assertNotNested(driver)
-          const look = (): Promise<readonly Row[]> => driver.alone.query(ask(schema))
-          return await askAgain(look, { forMs, unknown: 'CONNECTION_LOST' })
-        }
-        return await joined(driver, tx).query(ask(schema))
-      } catch (error) {
-        throw schemaMissing(error) ?? error
-      }
-    },
-    async readEach(ask) {
-      try {
-        assertNotNested(driver)
-        const answers: (readonly Row[])[] = []
-        for (const { alone } of primariesOf(driver)) answers.push(await alone.query(ask(schema)))
-        return answers
-      } catch (error) {
-        throw schemaMissing(error) ?? error
-      }
-    },
-  }
-}
-
-/** One combiner for each primary: what goes into one statement has to be on one server. */
-function submitting<Tx>(
-  { shards, alone }: Driver<Tx>,
-  calls: LedgerCalls,
-  options: LedgerOptions,
-): (request: Request) => Promise<LineAnswer[]> {
-  const single = new Combiner(alone, calls, options)
-  if (shards === undefined) return (request) => single.submit(request)
-  const combiners = new Map<string, Combiner>()
-  return (request) =>
-    shards.routed(request.buckets, (primary, executor) => {
-      const known = combiners.get(primary) ?? new Combiner(executor, calls, options)
-      combiners.set(primary, known)
-      return known.submit(request)
-    })
-}
-
-/** One operation that is sent by itself, and who listens is told. */
-async function toldOf(
-  request: Request,
-  ask: () => Promise<LineAnswer[]>,
-  isJoined = true,
-): Promise<LineAnswer[]> {
-  const since = heardSince()
-  if (since === 0) return await ask()
-  try {
-    const answers = await ask()
-    tellAnswered([{ request, since }], [answers], since, isJoined)
-    return answers
-  } catch (error) {
-    tellFailed([{ request, since }], error, since, isJoined)
-    throw error
-  }
-}
-
-async function tracedOperation<A>(
-  { book, lines }: Operation,
-  apply: () => Promise<Verdict<A>>,
-): Promise<Verdict<A>> {
-  const kind = kindName(lines[0]?.kind)
-  const subject = () => ({
-    target: `${kind} ${book}`,
-    attributes: {
-      'holdfast.book': book,
-      'holdfast.kind': kind,
-      'holdfast.ledger.lines': lines.length,
-    },
-  })
-  return await traced('ledger', subject, async (span: Span | undefined) => {
-    const verdict = await apply()
-    span?.set({
-      'holdfast.outcome': verdict.ok ? (verdict.replayed ? 'replayed' : 'accepted') : 'refused',
-      'holdfast.reason': verdict.ok ? undefined : verdict.reason,
-    })
-    return verdict
-  })
-}
-
-async function applyJoined<Tx>(
-  driver: Driver<Tx>,
-  { sure, unsure }: { readonly sure: LedgerCalls; readonly unsure: LedgerCalls },
-  tx: Tx,
-  request: Request,
-): Promise<LineAnswer[]> {
-  const rows = await queryJoined(driver, tx, 'LEDGER_OUTSIDE_TRANSACTION', (marked) =>
-    statementFor(marked ? unsure : sure, [request]),
-  )
-  return answersIn(rows, request)
-}
-
-function answersIn([row]: readonly Row[], { operation }: Request): LineAnswer[] {
-  return answersOf(row?.['answer'], [operation.lines.length])[0] ?? []
-}
-
-function joined<Tx>(driver: Driver<Tx>, tx: Tx): Transaction<Tx> {
-  const transaction = driver.join(tx)
-  if (transaction.state() === 'none') throw holdfastError('LEDGER_OUTSIDE_TRANSACTION')
-  return transaction
 }

@@ -1,6 +1,6 @@
 import type { Statement } from '../core/driver.ts'
 import { setLimitOf } from '../engines/postgres/ledger-upkeep.ts'
-import type { Kernel } from './index.ts'
+import type { Kernel } from './kernel.ts'
 import { flags, kinds, type Operation } from './operation.ts'
 import type { Request } from './request.ts'
 import type { AmountReader, Verdict } from './verdict.ts'
@@ -13,8 +13,8 @@ export interface LimitChange {
 }
 
 /**
- * Sets the allowance of one key, or hands it back. The answer speaks of the account that carries it:
- * of a book with calendar windows that is one without movements of its own.
+ * Sets the allowance of one key, or hands it back. Of a book with calendar windows the answer speaks of the current
+ * window.
  */
 export async function setLimit<Tx, A>(
   kernel: Kernel<Tx>,
@@ -50,5 +50,6 @@ function statementOf(schema: string, request: Request, pinned: boolean): Stateme
     line.unit ?? null,
     line.zone ?? null,
     line.note ?? null,
+    line.scope === undefined,
   ])
 }

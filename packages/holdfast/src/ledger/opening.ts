@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
 import { holdfastError } from '../core/errors.ts'
+import { assertFunction, optionsGiven } from '../core/given.ts'
 import { single } from './book.ts'
-import type { Kernel } from './index.ts'
+import type { Kernel } from './kernel.ts'
 import {
   type Amount,
   amountText,
@@ -56,8 +57,11 @@ export async function openAccounts<Tx>(
   kernel: Kernel<Tx>,
   line: Pick<Line, 'book' | 'allowance' | 'unit' | 'zone' | 'flags'>,
   rows: Iterable<OpeningRow> | AsyncIterable<OpeningRow>,
-  { operationId, batch = 500, onProgress }: OpeningOptions,
+  given: OpeningOptions,
 ): Promise<Opened> {
+  const { operationId, batch = 500, onProgress } = optionsGiven(given)
+  if (onProgress !== undefined) assertFunction(onProgress, 'onProgress')
+  assertRows(rows)
   const name = nameText(operationId, 'operationId')
   if (!Number.isSafeInteger(batch) || batch < 1 || batch > 1_000) {
     throw holdfastError('OPTION_INVALID', {
@@ -66,7 +70,8 @@ export async function openAccounts<Tx>(
   }
   const sum = { rows: 0, opened: 0, replayed: 0, empty: 0, refused: 0 }
   const refusals: { readonly key: string; readonly reason: Refusal }[] = []
-  const book = async (row: OpeningRow): Promise<void> => {
+  const book = async (given: OpeningRow): Promise<void> => {
+    const row = optionsGiven(given, 'rows')
     sum.rows += 1
     if (row.balance === 0 || row.balance === 0n) {
       sum.empty += 1
@@ -110,8 +115,19 @@ function amountOf(balance: Amount, bits = 0): Pick<Line, 'kind' | 'amount' | 'fl
       }
 }
 
+/** @throws OPTION_INVALID */
+export function assertRows(rows: unknown): void {
+  const { [Symbol.iterator]: each, [Symbol.asyncIterator]: next } = (rows ?? {}) as Partial<
+    Iterable<unknown> & AsyncIterable<unknown>
+  >
+  if (typeof rows === 'object' && (each !== undefined || next !== undefined)) return
+  throw holdfastError('OPTION_INVALID', {
+    details: { option: 'rows', subject: 'rows must be something to go through row by row' },
+  })
+}
+
 /** Ids are unique within a scope, and a scope may have many keys. */
-function rowId(name: string, key: string): string {
+export function rowId(name: string, key: string): string {
   const id = `${name}:${key}`
   return Buffer.byteLength(id) <= 512 ? id : `${name.slice(0, 64)}:${hash('sha256', id)}`
 }

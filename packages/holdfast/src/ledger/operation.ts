@@ -15,6 +15,8 @@ export const kinds = {
   opening: 12,
   return: 13,
   limit: 14,
+  'transfer-out': 15,
+  'transfer-in': 16,
 } as const
 
 export type Kind = (typeof kinds)[keyof typeof kinds]
@@ -31,6 +33,12 @@ export const flags = {
   late: { book: 0, refuse: 32, ignore: 64 },
   /** Remember a refusal for the line's ttl. */
   sticky: 128,
+  /** Refuse what would not be exact as a JavaScript number, before it is applied. */
+  numbers: 256,
+  /** The caller named no scope, so that it may have been forgotten. */
+  unscoped: 512,
+  /** Take less, down to one, if there is not as much. */
+  upTo: 1024,
 } as const
 
 /** One account's share of an operation, as the database takes it. */
@@ -62,6 +70,9 @@ export interface Operation {
   readonly scope?: string | undefined
   readonly book: string
   readonly lines: readonly Line[]
+  /** Longest wait, from the call, for an operation of its own. @defaultValue that of the ledger */
+  readonly waitMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** What names an account: `1`, `1n` and `'1'` are the same key. */
@@ -77,7 +88,16 @@ export function isKey(value: unknown): value is Key {
 const keyBytes = 512
 
 /** What a name is for; the error names it. */
-type NameField = 'key' | 'scope' | 'book' | 'operationId' | 'externalId' | 'sku' | 'location'
+type NameField =
+  | 'key'
+  | 'scope'
+  | 'book'
+  | 'operationId'
+  | 'externalId'
+  | 'sku'
+  | 'location'
+  | 'follower'
+  | 'feature'
 
 /** A key, scope, book or operation id as text that is stored exactly as given. */
 export function nameText(value: unknown, what: NameField): string {

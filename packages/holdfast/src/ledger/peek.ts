@@ -1,6 +1,6 @@
 import { peekAt } from '../engines/postgres/ledger-reads.ts'
 import type { AccountId } from './account-id.ts'
-import type { Kernel } from './index.ts'
+import type { Kernel } from './kernel.ts'
 import { flags, type Line } from './operation.ts'
 import {
   jsonAnswer,
@@ -44,20 +44,23 @@ export async function peek<Tx, A>(
   kernel: Kernel<Tx>,
   tx: Tx | undefined,
   account: AccountId,
-  line: Partial<Line> & { readonly amount: string },
+  line: Partial<Line> & { readonly book: string; readonly amount: string },
   amounts: AmountReader<A>,
 ): Promise<Peek<A>> {
   const rolling = ((line.flags ?? 0) & flags.rolling) !== 0
-  const rows = await kernel.read(tx, (schema) =>
-    peekAt(schema, {
-      ...account,
-      amount: line.amount,
-      allowance: line.allowance,
-      rolling,
-      unit: line.unit,
-      zone: line.zone,
-      everyUs: line.everyUs,
-    }),
+  const rows = await kernel.read(
+    tx,
+    (schema) =>
+      peekAt(schema, {
+        ...account,
+        amount: line.amount,
+        allowance: line.allowance,
+        rolling,
+        unit: line.unit,
+        zone: line.zone,
+        everyUs: line.everyUs,
+      }),
+    line.book,
   )
   const stored = jsonAnswer(rows) as StoredPeek
   // What a rolling window counts are holds that nobody settles.

@@ -21,6 +21,12 @@ export interface AccountBalance<A> extends Balance<A> {
   readonly due: boolean
 }
 
+/** What an account of credits stands at. */
+export interface CreditBalance<A> extends AccountBalance<A> {
+  /** What can be spent on the feature that was asked for, or on none: `available` without what is only for others. */
+  readonly spendable: A
+}
+
 /** What changed a balance. */
 export type MovementKind =
   | 'credit'
@@ -37,6 +43,8 @@ export type MovementKind =
   | 'opening'
   | 'return'
   | 'limit'
+  | 'transfer-out'
+  | 'transfer-in'
 
 /** One line of the history: what changed, and what it left. */
 export interface Movement<A> extends Balance<A> {

@@ -1,16 +1,20 @@
 import { bucketOf } from '../core/bucket.ts'
-import { holdfastError } from '../core/errors.ts'
+import { optionsGiven } from '../core/given.ts'
 import {
   type AccountNames,
+  dueBalance,
   readBalance,
   readHistory,
   readHolds,
 } from '../engines/postgres/ledger-reads.ts'
+import { accountId } from './account-id.ts'
 import { type AmountKind, type AmountOf, amountReader } from './book.ts'
-import type { Kernel } from './index.ts'
+import { invalid } from './calendar.ts'
+import type { Kernel } from './kernel.ts'
 import { type Key, nameText } from './operation.ts'
 import type {
   AccountBalance,
+  CreditBalance,
   HistoryOptions,
   HoldsOptions,
   LedgerReads,
@@ -28,13 +32,13 @@ import {
 } from './stored-text.ts'
 import type { AmountReader } from './verdict.ts'
 
-interface StoredAccount extends StoredBalance, StoredWindow {
+export interface StoredAccount extends StoredBalance, StoredWindow {
   readonly at: string | null
   readonly due: boolean
   readonly gone?: boolean
 }
 
-interface StoredMovement extends StoredBalance, StoredWindow {
+export interface StoredMovement extends StoredBalance, StoredWindow {
   readonly kind: MovementKind
   readonly at: string
   readonly credit: string
@@ -64,29 +68,24 @@ export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
     const rows = await kernel.read(tx, (schema) => readBalance(schema, names, moment))
     const stored = (jsonAnswer(rows) ?? unused) as StoredAccount
     if (stored.gone === true) return undefined
-    return {
-      ...balanceOf(stored, amountReader(amounts)),
-      at: momentOf(stored.at),
-      window: windowBounds(stored),
-      due: stored.due,
-    }
+    return accountBalanceOf(stored, amountReader(amounts))
   }
   const reads: LedgerReads<Tx> = {
     async balance(...args: readonly unknown[]) {
       const called = calledFor<Tx>(args)
-      const [options] = called.rest as [ReadOptions<AmountKind>?]
+      const options = optionsGiven(called.rest[0] as ReadOptions<AmountKind> | undefined)
       return (await readAccount(called, undefined, options)) as never
     },
     async balanceAt(...args: readonly unknown[]) {
       const called = calledFor<Tx>(args, 1)
-      const [moment, options] = called.rest as [Date, ReadOptions<AmountKind>?]
+      const moment = called.rest[0] as Date
+      const options = optionsGiven(called.rest[1] as ReadOptions<AmountKind> | undefined)
       return (await readAccount(called, momentText(moment), options)) as never
     },
     async history(...args: readonly unknown[]) {
       const { tx, names, rest } = calledFor<Tx>(args)
-      const [{ amounts = 'number', before, limit = 50 } = {}] = rest as [
-        HistoryOptions<AmountKind>?,
-      ]
+      const asked = optionsGiven(rest[0] as HistoryOptions<AmountKind> | undefined)
+      const { amounts = 'number', before, limit = 50 } = asked
       const most = countOf(limit, 'limit')
       const below = before === undefined ? undefined : cursorOf(before)
       // One more than asked for says whether there is another page.
@@ -99,7 +98,8 @@ export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
     },
     async holds(...args: readonly unknown[]) {
       const { tx, names, rest } = calledFor<Tx>(args)
-      const [{ amounts = 'number', limit = 100 } = {}] = rest as [HoldsOptions<AmountKind>?]
+      const asked = optionsGiven(rest[0] as HoldsOptions<AmountKind> | undefined)
+      const { amounts = 'number', limit = 100 } = asked
       const most = countOf(limit, 'limit')
       const rows = await kernel.read(tx, (schema) => readHolds(schema, names, most))
       const reader = amountReader(amounts)
@@ -117,7 +117,19 @@ export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
   return reads
 }
 
-function movementOf<A>(stored: StoredMovement, amounts: AmountReader<A>): Movement<A> {
+export function accountBalanceOf<A>(
+  stored: StoredAccount,
+  amounts: AmountReader<A>,
+): AccountBalance<A> {
+  return {
+    ...balanceOf(stored, amounts),
+    at: momentOf(stored.at),
+    window: windowBounds(stored),
+    due: stored.due,
+  }
+}
+
+export function movementOf<A>(stored: StoredMovement, amounts: AmountReader<A>): Movement<A> {
   return {
     ...balanceOf(stored, amounts),
     kind: stored.kind,
@@ -131,6 +143,34 @@ function movementOf<A>(stored: StoredMovement, amounts: AmountReader<A>): Moveme
     note: stored.note ?? undefined,
     window: windowBounds(stored),
   }
+}
+
+/** Whose balance, and for what. */
+export interface CreditsOf {
+  readonly book: string
+  readonly key: Key
+  readonly scope?: string
+  readonly feature?: string
+}
+
+/** What a key stands at once everything due is booked. */
+export async function readDueBalance<Tx, A>(
+  kernel: Kernel<Tx>,
+  tx: Tx | undefined,
+  { book, key, scope, feature }: CreditsOf,
+  allowance: string,
+  amounts: AmountReader<A>,
+): Promise<CreditBalance<A>> {
+  const names = namesOf(book, key, scope)
+  const { base } = accountId(names.scope, book, names.key)
+  const used = feature === undefined ? null : nameText(feature, 'feature')
+  const rows = await kernel.read(tx, (schema) => dueBalance(schema, names, base, used), book)
+  const stored = (jsonAnswer(rows) ?? { ...unused, apart: '0' }) as StoredAccount & {
+    readonly apart: string
+  }
+  // That of the next operation, which brings it along.
+  const balance = accountBalanceOf({ ...stored, allowance }, amounts)
+  return { ...balance, spendable: amounts.less(balance.available, stored.apart) }
 }
 
 interface Called<Tx> {
@@ -182,7 +222,8 @@ export function cursorText(windowStart: string | null, sequence: string): string
 }
 
 export function cursorOf(before: string): { readonly window: string; readonly sequence: string } {
-  const [, window, sequence] = /^(-infinity|-?\d{1,18})\.(\d{1,19})$/.exec(before) ?? []
+  const text = typeof before === 'string' ? before : ''
+  const [, window, sequence] = /^(-infinity|-?\d{1,18})\.(\d{1,19})$/.exec(text) ?? []
   if (window === undefined || sequence === undefined) {
     throw invalid('before', 'before must be the next of an earlier page')
   }
@@ -202,8 +243,4 @@ function momentText(moment: Date | undefined): string | undefined {
 export function countOf(value: number, option: string): number {
   if (Number.isSafeInteger(value) && value >= 1 && value <= 1_000) return value
   throw invalid(option, `${option} must be a whole number from 1 to 1000`)
-}
-
-function invalid(option: string, subject: string): Error {
-  return holdfastError('OPTION_INVALID', { details: { option, subject } })
 }

@@ -1,10 +1,12 @@
 import { bucketsOf } from '../core/bucket.ts'
 import type { Statement } from '../core/driver.ts'
+import { holdfastError } from '../core/errors.ts'
 import {
   ArrayLiteral,
   columnsOfMany,
   columnsOfPlain,
   type LedgerCalls,
+  type LineColumns,
 } from '../engines/postgres/ledger.ts'
 import { type AccountId, accountId, holdIdOf, operationUuid } from './account-id.ts'
 import { flags, kinds, type Line, type Operation } from './operation.ts'
@@ -22,8 +24,11 @@ export interface Request {
   readonly buckets: readonly number[]
 }
 
-export function requestOf(operation: Operation): Request {
-  const { operationId, scope, book, lines } = operation
+/** With `numbers`, what could not be read as numbers afterwards is refused. */
+export function requestOf(given: Operation, numbers = false): Request {
+  const lines = given.lines.map((line) => markedLine(line, numbers))
+  const operation = { ...given, lines }
+  const { operationId, scope, book } = operation
   const id = operationId === undefined ? undefined : operationUuid(operationId)
   const accounts = lines.map((line) =>
     line.key === undefined ? undefined : accountId(line.scope ?? line.key, line.book, line.key),
@@ -49,6 +54,16 @@ export function requestOf(operation: Operation): Request {
   }
 }
 
+/** @throws LEDGER_AMOUNT_UNSAFE before anything is sent */
+function markedLine(line: Line, numbers: boolean): Line {
+  if (numbers && line.amount !== undefined && !Number.isSafeInteger(Number(line.amount))) {
+    throw holdfastError('LEDGER_AMOUNT_UNSAFE')
+  }
+  const isUnscoped = line.scope === undefined && line.key !== undefined
+  const marks = (numbers ? flags.numbers : 0) | (isUnscoped ? flags.unscoped : 0)
+  return marks === 0 ? line : { ...line, flags: (line.flags ?? 0) | marks }
+}
+
 function bucketsIn(
   lines: readonly Line[],
   accounts: readonly (AccountId | undefined)[],
@@ -66,7 +81,7 @@ function bucketsIn(
 }
 
 /** Those of all requests, for one statement. */
-function bucketsOfAll(requests: readonly Request[]): readonly number[] {
+export function bucketsOfAll(requests: readonly Request[]): readonly number[] {
   const [only] = requests
   if (requests.length === 1 && only !== undefined) return only.buckets
   const all = new Set<number>()
@@ -87,7 +102,7 @@ const plainKinds: ReadonlySet<number> = new Set([
   kinds.return,
 ])
 /** Flags with which the short ways would decide otherwise than `apply`. */
-const notPlain = flags.unchecked | flags.sticky
+const notPlain = flags.unchecked | flags.sticky | flags.upTo
 
 /** One line of a kind that `apply_one` and `apply_plain` know. */
 export interface PlainRequest extends Request {
@@ -189,6 +204,31 @@ export function plainStatementFor(
     columns.map((column) => column.literal()),
     bucketsOfAll(requests),
   )
+}
+
+/** The accounts that requests are about, a line each, in the order of `accountsOf`. */
+export function lineColumns(requests: readonly Request[]): LineColumns {
+  const columns = Array.from({ length: 5 }, () => new ArrayLiteral())
+  const [buckets, bases, units, zones, refs] = columns as [A, A, A, A, A]
+  for (const { operation, accounts } of requests) {
+    operation.lines.forEach((line, at) => {
+      buckets.plain(accounts[at]?.bucket)
+      bases.plain(accounts[at]?.base)
+      units.text(line.unit)
+      zones.text(line.zone)
+      refs.text(endsHold(line) ? line.ref : undefined)
+    })
+  }
+  return columns.map((column) => column.literal())
+}
+
+function endsHold({ kind }: Line): boolean {
+  return kind === kinds.settle || kind === kinds.release || kind === kinds.extend
+}
+
+/** What names the accounts of a request, line by line: the key's own, or the hold. */
+export function accountsOf({ operation, accounts }: Request): readonly string[] {
+  return operation.lines.map((line, at) => accounts[at]?.base ?? line.ref ?? '')
 }
 
 type A = ArrayLiteral

@@ -1,9 +1,11 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import type { SweepEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
+import { optionsGiven } from '../core/given.ts'
 import { sweepDue } from '../engines/postgres/ledger-upkeep.ts'
-import type { Kernel } from './index.ts'
+import type { Kernel } from './kernel.ts'
 import { countOf } from './reads.ts'
+import { type Rounds, startRounds } from './rounds.ts'
 import { textAnswer } from './stored-text.ts'
 
 /** Options of `sweep`. */
@@ -27,10 +29,7 @@ export interface SweeperOptions extends SweepOptions {
 }
 
 /** A sweeper that is running. */
-export interface Sweeper {
-  /** Ends it; resolves when the round that is under way is over. */
-  stop(): Promise<void>
-}
+export type Sweeper = Rounds
 
 /** Booking what falls due on accounts that nobody touches. */
 export interface LedgerSweeping {
@@ -56,49 +55,25 @@ export function createSweeping<Tx>(kernel: Kernel<Tx>): LedgerSweeping {
     return swept
   }
   return {
-    sweep: async ({ limit = 100 } = {}) => await sweep(countOf(limit, 'limit')),
-    startSweeper({ every = '10 s', limit = 100 } = {}) {
+    sweep: async (given) => await sweep(countOf(optionsGiven(given).limit ?? 100, 'limit')),
+    startSweeper(given) {
+      const { every = '10 s', limit = 100 } = optionsGiven(given)
       const most = countOf(limit, 'limit')
-      return startRounds(durationMs(every, 'every'), () => sweep(most))
+      return startRounds(durationMs(every, 'every'), (isStopped) =>
+        sweepAll(() => sweep(most), isStopped),
+      )
     },
   }
 }
 
-/** How far a pause may be off, so that processes that started together drift apart. */
-const jitter = 0.2
-
-function startRounds(everyMs: number, sweep: () => Promise<Swept>): Sweeper {
-  let stopped = false
-  let timer: NodeJS.Timeout | undefined
-  let round: Promise<void> = Promise.resolve()
-  const plan = (): void => {
-    if (stopped) return
-    const pauseMs = everyMs * (1 + jitter * (2 * Math.random() - 1))
-    timer = setTimeout(
-      () => {
-        round = run()
-      },
-      Math.min(pauseMs, 2 ** 31 - 1),
-    )
-    timer.unref()
-  }
-  const run = async (): Promise<void> => {
-    let event: SweepEvent
-    do {
-      event = await attempt(sweep)
-      publish(channels.ledgerSweep, event)
-      // Where nothing fell although more is due, somebody else is at it.
-    } while (!stopped && event.more && event.fallen > 0)
-    plan()
-  }
-  plan()
-  return {
-    async stop() {
-      stopped = true
-      clearTimeout(timer)
-      await round
-    },
-  }
+/** Sweeps until nothing is left. */
+async function sweepAll(sweep: () => Promise<Swept>, isStopped: () => boolean): Promise<void> {
+  let event: SweepEvent
+  do {
+    event = await attempt(sweep)
+    publish(channels.ledgerSweep, event)
+    // Where nothing fell although more is due, somebody else is at it.
+  } while (!isStopped() && event.more && event.fallen > 0)
 }
 
 async function attempt(sweep: () => Promise<Swept>): Promise<SweepEvent> {

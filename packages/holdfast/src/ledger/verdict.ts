@@ -1,5 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import { type LineAnswer, statuses } from './answer.ts'
+import { flags, kinds } from './operation.ts'
 import type { Request } from './request.ts'
 
 /** A balance as one operation left it. */
@@ -25,7 +26,7 @@ export type Refusal =
   | 'not-found'
   /** The hold or grant has ended; `state` says how. */
   | 'ended'
-  /** A counter would become larger than it can be. */
+  /** A counter would become larger than it can be, or than a number can be exact. */
   | 'too-large'
   /** More than is left of the refunded operation. */
   | 'over-refund'
@@ -51,6 +52,8 @@ export interface Accepted<A> extends Balance<A> {
   readonly holdId: string | undefined
   /** Of a hold: when it expires by itself. */
   readonly expiresAt: Date | undefined
+  /** With `upTo`: how much was taken. */
+  readonly taken: A | undefined
   readonly lines: readonly LineVerdict<A>[]
 }
 
@@ -64,6 +67,8 @@ export interface Refused<A> extends Balance<A> {
   /** The book and key that stood in the way. */
   readonly book: string
   readonly key: string | undefined
+  /** What could have been taken: of credits, `available` without the grants that are only for other features. */
+  readonly spendable: A
   /** When the same request may fit; undefined if nothing is known to come back by itself. */
   readonly retryAt: Date | undefined
   /** Of a conflict: what differs from the first use of the operation id. */
@@ -80,9 +85,13 @@ export type Verdict<A> = Accepted<A> | Refused<A>
 
 /** How amounts come back: numbers that are checked to be exact, or bigints. */
 export interface AmountReader<A> {
+  /** Amounts have to be exact as numbers. */
+  readonly numbers: boolean
   read(text: string): A
   /** credited − debited − held + allowance */
   available(credited: A, debited: A, held: A, allowance: A): A
+  /** What is available without a part of it. */
+  less(available: A, part: string): A
 }
 
 function exact(value: number): number {
@@ -91,15 +100,19 @@ function exact(value: number): number {
 }
 
 export const numberAmounts: AmountReader<number> = {
+  numbers: true,
   read: (text) => exact(Number(text)),
   // Two differences first: none of the steps is larger than what is checked.
   available: (credited, debited, held, allowance) =>
     exact(exact(credited - debited) + exact(allowance - held)),
+  less: (available, part) => exact(available - exact(Number(part))),
 }
 
 export const bigintAmounts: AmountReader<bigint> = {
+  numbers: false,
   read: (text) => BigInt(text),
   available: (credited, debited, held, allowance) => credited - debited - held + allowance,
+  less: (available, part) => available - BigInt(part),
 }
 
 const refusals: Readonly<Record<number, Refusal>> = {
@@ -166,23 +179,27 @@ export function verdictOf<A>(
       replayed,
       at: dateOf(first.at) ?? new Date(0),
       holdId: request.holdId,
-      expiresAt: expiryIn(request, first),
+      expiresAt: expiryIn(request, holdOf(request, remembered, offset) ?? first),
+      taken: takenIn(request, first, amounts),
       ...balanceOf(first, amounts),
       lines,
     }
   }
   const reason = refusals[blocking.status] as Refusal
   const line = lines[remembered.indexOf(blocking)]
+  const balance = balanceOf(blocking, amounts)
+  const [retry, apart] = reason === 'insufficient' ? (blocking.extra ?? '').split('/') : []
   return {
     ok: false,
     reason,
     book: line?.book ?? request.operation.book,
     key: line?.key,
-    retryAt: reason === 'insufficient' ? dateOf(blocking.extra) : undefined,
+    spendable: apart === undefined ? balance.available : amounts.less(balance.available, apart),
+    retryAt: dateOf(retry),
     field: reason === 'conflict' ? (blocking.extra ?? 'operationId') : undefined,
     state: reason === 'ended' ? endings[Number(blocking.extra)] : undefined,
-    replayed,
-    ...balanceOf(blocking, amounts),
+    replayed: answers.some(({ status }) => status === statuses.refusedBefore),
+    ...balance,
     lines,
   }
 }
@@ -205,6 +222,7 @@ function accepted<A>(request: Request, answer: LineAnswer, amounts: AmountReader
     at: dateOf(answer.at) ?? new Date(0),
     holdId: request.holdId,
     expiresAt: expiryIn(request, answer),
+    taken: takenIn(request, answer, amounts),
     available,
     credited,
     debited,
@@ -215,11 +233,30 @@ function accepted<A>(request: Request, answer: LineAnswer, amounts: AmountReader
   }
 }
 
+/** The answer to the line that puts something aside. */
+function holdOf(
+  { operation: { lines } }: Request,
+  answers: readonly LineAnswer[],
+  offset: number,
+): LineAnswer | undefined {
+  return answers.find(({ line }) => lines[line - offset]?.kind === kinds.hold)
+}
+
 /** Of a hold that was made or extended. */
 function expiryIn({ id, holdId }: Request, { extra }: LineAnswer): Date | undefined {
   return holdId !== undefined || (extra !== undefined && id === undefined)
     ? dateOf(extra)
     : undefined
+}
+
+function takenIn<A>(
+  { operation: { lines } }: Request,
+  { extra }: LineAnswer,
+  amounts: AmountReader<A>,
+): A | undefined {
+  const [line] = lines
+  if (lines.length !== 1 || ((line?.flags ?? 0) & flags.upTo) === 0) return undefined
+  return amounts.read(extra ?? (line?.amount as string))
 }
 
 /** Answers number all lines of a call; those of one request begin at its own first. */

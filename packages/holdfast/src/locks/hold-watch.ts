@@ -1,13 +1,10 @@
+import { type CallSite, callersOf } from '../core/call-site.ts'
 import type { Executor, TransactionState } from '../core/driver.ts'
 import type { HeldLongEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
+import { subjectOf } from '../core/lock-key.ts'
 import { stillHeld } from '../engines/postgres/lock-holders.ts'
 import type { LockToken, WantedLock } from '../engines/postgres/locks.ts'
-
-/** Where a lock was taken. */
-export interface CallSite {
-  readonly stack?: string
-}
 
 /** One transaction's locks, as long as they may be held. */
 interface Hold {
@@ -30,20 +27,50 @@ export interface HoldWatchOptions {
 }
 
 /**
+ * Whether it is worth the while to keep where a single lock was taken: where code is written, while somebody
+ * listens, and once a lock was held too long.
+ */
+export class Places {
+  #worthIt: boolean
+
+  constructor(developing: boolean) {
+    this.#worthIt = developing
+  }
+
+  get worthIt(): boolean {
+    return this.#worthIt || channels.lockHeldLong.hasSubscribers
+  }
+
+  noteLongHold(): void {
+    this.#worthIt = true
+  }
+}
+
+/**
  * Notices locks that are held too long. Keyed by backend: a backend that takes a first lock again
  * has ended its earlier transaction. Transactions of the caller end out of our sight, so before an
- * event is published the server is asked, once for all suspects of a sweep.
+ * event is published the server is asked, once for all suspects of a look; one look at a time. Where
+ * nobody would hear the answer nothing is asked.
  */
 export class HoldWatch {
   readonly #holds = new Map<number, Hold>()
   readonly #alone: Executor
   readonly #options: HoldWatchOptions
+  /** Who reads the warnings of a process is asked for, without a listener, only where code is written. */
+  readonly #developing: boolean
+  readonly #places: Places
   /** One for all holds, so a busy process does not arm one per transaction. */
   #timer: NodeJS.Timeout | undefined
+  #timerAt = 0
+  #looking = false
+  /** After a look that failed: when the next one may be. */
+  #looksFrom = 0
 
-  constructor(alone: Executor, options: HoldWatchOptions) {
+  constructor(alone: Executor, options: HoldWatchOptions, developing: boolean, places: Places) {
     this.#alone = alone
     this.#options = options
+    this.#developing = developing
+    this.#places = places
   }
 
   /**
@@ -58,7 +85,7 @@ export class HoldWatch {
     }
     const started: Hold = { ...hold, since: performance.now(), level: 0 }
     this.#holds.set(hold.pid, started)
-    this.#arm(this.#options.heldLongMs)
+    this.#arm(this.#dueAt(started))
     return started
   }
 
@@ -66,76 +93,101 @@ export class HoldWatch {
     if (this.#holds.get(hold.pid) === hold) this.#holds.delete(hold.pid)
   }
 
-  #arm(ms: number): void {
-    if (this.#timer !== undefined) return
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined
-      void this.#sweep()
-    }, ms)
+  #arm(at: number): void {
+    if (this.#timer !== undefined) {
+      if (this.#timerAt <= at) return
+      clearTimeout(this.#timer)
+    }
+    this.#timerAt = at
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#sweep()
+      },
+      Math.max(1, Math.ceil(at - performance.now())),
+    )
     this.#timer.unref()
   }
 
-  #dueAt(hold: Hold): number {
-    return hold.since + (hold.level === 0 ? this.#options.heldLongMs : this.#options.heldTooLongMs)
+  #dueAt({ since, level }: Hold): number {
+    return since + (level === 0 ? this.#options.heldLongMs : this.#options.heldTooLongMs)
   }
 
-  async #sweep(): Promise<void> {
+  /** Ours are told at once; for the caller's a look is sent, if none is under way. */
+  #sweep(): void {
     const now = performance.now()
-    const due = [...this.#holds.values()].filter((hold) => this.#dueAt(hold) <= now)
-    const suspects = due.filter((hold) => hold.state !== undefined)
-    const live = await this.#stillHeld(suspects)
-    for (const hold of due) {
-      if (this.#holds.get(hold.pid) !== hold) continue
-      if (hold.state !== undefined && !live.has(hold.pid)) this.#holds.delete(hold.pid)
-      else this.#report(hold)
+    const suspects: Hold[] = []
+    for (const hold of this.#holds.values()) {
+      if (this.#dueAt(hold) > now) continue
+      if (hold.state === undefined) this.#report(hold)
+      else if (hold.state() === 'none') this.#holds.delete(hold.pid)
+      else if (!this.#isHeard(hold)) this.#passOver(hold)
+      else suspects.push(hold)
     }
-    const next = Math.min(...[...this.#holds.values()].map((hold) => this.#dueAt(hold)))
-    if (Number.isFinite(next)) this.#arm(Math.max(1, Math.ceil(next - performance.now())))
+    if (suspects.length > 0 && !this.#looking && this.#looksFrom <= now) void this.#look(suspects)
+    this.#armNext()
   }
 
-  async #stillHeld(suspects: readonly Hold[]): Promise<ReadonlySet<number>> {
-    const asked = suspects.filter((hold) => hold.state?.() !== 'none')
-    if (asked.length === 0) return new Set()
+  /** While a look is under way, its end decides what comes next for the caller's. */
+  #armNext(): void {
+    let next = Infinity
+    for (const hold of this.#holds.values()) {
+      if (hold.state === undefined) next = Math.min(next, this.#dueAt(hold))
+      else if (!this.#looking) next = Math.min(next, Math.max(this.#dueAt(hold), this.#looksFrom))
+    }
+    if (next < Infinity) this.#arm(next)
+  }
+
+  #isHeard({ level }: Hold): boolean {
+    return channels.lockHeldLong.hasSubscribers || (this.#developing && level === 1)
+  }
+
+  #passOver(hold: Hold): void {
+    if (hold.level === 0) hold.level = 1
+    else this.#holds.delete(hold.pid)
+  }
+
+  async #look(suspects: readonly Hold[]): Promise<void> {
+    this.#looking = true
     try {
-      const rows = await this.#alone.query(
-        stillHeld(asked.map(({ pid, token }) => ({ pid, space: token.space, id: token.id }))),
-      )
-      return new Set(rows.map((row) => Number(row['pid'])))
+      const asked = suspects.map(({ pid, token }) => ({ pid, space: token.space, id: token.id }))
+      const rows = await this.#alone.query(stillHeld(asked))
+      const live = new Set(rows.map((row) => Number(row['pid'])))
+      for (const hold of suspects) {
+        if (this.#holds.get(hold.pid) !== hold) continue
+        if (live.has(hold.pid)) this.#report(hold)
+        else this.#holds.delete(hold.pid)
+      }
     } catch {
-      // Without an answer there is nothing to report; the next sweep asks again.
-      return new Set()
+      // Without an answer nothing is known; a server that is away is not asked all the time.
+      this.#looksFrom = performance.now() + this.#options.heldTooLongMs
+    } finally {
+      this.#looking = false
+      this.#armNext()
     }
   }
 
   #report(hold: Hold): void {
     const heldMs = performance.now() - hold.since
-    const names = hold.locks.map(({ key }) => key.name)
     const loud = hold.level === 1
     const event: HeldLongEvent = {
       level: loud ? 'error' : 'warning',
-      names,
+      names: hold.locks.map(({ key }) => key.name),
       locks: hold.locks,
       heldMs,
       pid: hold.pid,
       takenAt: callersOf(hold.site),
     }
     publish(channels.lockHeldLong, event)
+    this.#places.noteLongHold()
     if (!loud) {
       hold.level = 1
       return
     }
     this.#holds.delete(hold.pid)
     process.emitWarning(
-      `lock ${names.join(', ')} has been held for ${Math.round(heldMs)} ms; keep I/O out of the locked section`,
+      `lock ${subjectOf(hold.locks)} has been held for ${Math.round(heldMs)} ms; keep I/O out of the locked section`,
       { code: 'HOLDFAST_LOCK_HELD_LONG', detail: event.takenAt },
     )
   }
-}
-
-const ownFolder = new URL('..', import.meta.url).pathname
-
-/** Where the caller asked for it: the first line of the stack that is not ours. */
-function callersOf(site: { readonly stack?: string }): string {
-  const lines = (site.stack ?? '').split('\n').slice(1)
-  return lines.find((line) => !line.includes(ownFolder)) ?? ''
 }

@@ -1,44 +1,82 @@
+import { type CallSite, callSite, nowhere } from '../core/call-site.ts'
 import type { Driver, Executor } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
+import { durationMs } from '../core/duration.ts'
+import { assertFunction, optionsGiven } from '../core/given.ts'
+import { type Blocker, holdfastError, isHoldfastError } from '../core/errors.ts'
+import { keyQueuesOf } from '../core/key-queues.ts'
 import type { LockKey } from '../core/lock-key.ts'
 import { lockMemoryOf } from '../core/lock-memory.ts'
+import { orderWatchOf } from '../core/order-watch.ts'
 import { isTraced, traced } from '../core/tracing.ts'
+import { atMost, defaultTerms, nowait, type Wait } from '../core/wait.ts'
 import type { LockMode, WantedLock } from '../engines/postgres/locks.ts'
-import { type Attempt, type RunOptions, runTransaction } from '../tx/run.ts'
+import { inTurn } from '../tx/in-turn.ts'
 import {
-  type AcquireOptions,
-  Acquisition,
-  isHeld,
-  type LockInput,
-  type LockSetup,
-  wantedLocks,
-} from './acquire.ts'
-import { type CallSite, HoldWatch, type HoldWatchOptions } from './hold-watch.ts'
+  type Attempt,
+  type RunOptions,
+  runTransaction,
+  type TxOptions,
+  withTxDefaults,
+} from '../tx/run.ts'
+import { type AcquireOptions, acquireTerms } from './acquire-options.ts'
+import { Acquisition, isHeld, type LockInput, type LockSetup, wantedLocks } from './acquire.ts'
+import { HoldWatch, type HoldWatchOptions, Places } from './hold-watch.ts'
+import { queuedAt, QueuedGuard } from './queued-guard.ts'
 import { selfTest } from './self-test.ts'
 
 export { inScope, type KeyPart, type LockKey, legacyKey, lockKey } from '../core/lock-key.ts'
 export { type LockNamespace, lockNamespace, lockNamespaces } from '../core/lock-namespace.ts'
 export type { WantedLock } from '../engines/postgres/locks.ts'
-export type { AcquireOptions, LockInput } from './acquire.ts'
+export type { AcquireOptions } from './acquire-options.ts'
+export type { LockInput } from './acquire.ts'
 export type { HeldLongEvent } from '../core/event-map.ts'
 
 /** Settings of the room. */
 export interface LockOptions {
-  /** Longest wait unless a call says otherwise. @defaultValue 2_000 */
+  /** How calls wait that do not say so themselves. @defaultValue '2 s' */
+  readonly wait?: Wait
+  /** @deprecated Say `wait`. */
   readonly waitMs?: number
+  /** Defaults of the transactions of `guard`. */
+  readonly tx?: TxOptions
   /** Show lock names in pg_stat_activity while held. @defaultValue true */
   readonly annotate?: boolean
   /**
-   * Throw LOCK_ORDER where locks are taken in an order that can deadlock; otherwise only the event
-   * is published. @defaultValue true when NODE_ENV is `development` or `test`
+   * Throw LOCK_ORDER where locks are taken in an order that can deadlock with one that was seen before;
+   * otherwise only the event is published. Counts for everything over the same driver, rows too. @defaultValue true when NODE_ENV is `development` or `test`
    */
   readonly strict?: boolean
-  /** When a held lock is reported; `false` turns the watch off. @defaultValue 100 and 1_000 ms */
+  /**
+   * When a held lock is reported; `false` turns the watch off. A lock in a transaction of yours is looked for
+   * on the server, and only if somebody listens to `holdfast:lock.held-long`, or NODE_ENV is `development` or
+   * `test`. @defaultValue 100 and 1_000 ms
+   */
   readonly watch?: Partial<HoldWatchOptions> | false
+  /**
+   * Let guards of one key wait in this process, first come, first served, while another guard of the process
+   * has the key or asks for it, so that only one of them takes a connection. @defaultValue true
+   */
+  readonly queue?: boolean
 }
 
 /** Options of `guard`: those of the transaction and those of the wait. */
-export type GuardOptions = RunOptions & AcquireOptions
+export type GuardOptions = RunOptions &
+  AcquireOptions & {
+    /** `false` asks PostgreSQL at once, on a connection of its own. @defaultValue that of the locks, `true` */
+    readonly queue?: boolean
+  }
+
+/** Options of `tryGuard`, which does not wait. */
+export type TryGuardOptions = Omit<GuardOptions, 'wait' | 'waitMs' | 'keepTransaction'>
+
+/** What became of a `tryGuard`. */
+export type TryGuarded<T> =
+  | { readonly ok: true; readonly result: T }
+  | {
+      readonly ok: false
+      /** Who holds a key. Empty if that could not be found out in time. */
+      readonly blockers: readonly Blocker[]
+    }
 
 /** Named locks that live and die with a transaction. */
 export interface Locks<Tx> {
@@ -63,12 +101,12 @@ export interface Locks<Tx> {
     options?: Pick<AcquireOptions, 'allowStaleSnapshot'>,
   ): Promise<boolean>
   /**
-   * Throws unless this transaction holds the key (exclusively, unless `shared(key)` is asked for).
-   * For functions that rely on a caller having locked.
+   * Throws unless this transaction holds the key, or all of them (exclusively, unless `shared(key)` is
+   * asked for). For functions that rely on a caller having locked.
    *
    * @throws LOCK_NOT_HELD
    */
-  assertHeld(tx: Tx, key: LockInput): Promise<void>
+  assertHeld(tx: Tx, keys: LockInput | readonly LockInput[]): Promise<void>
   /**
    * Opens a transaction, takes the locks, runs the body with the client's own handle, commits; runs
    * the whole again on a serialization failure or deadlock.
@@ -81,6 +119,19 @@ export interface Locks<Tx> {
     body: (tx: Tx, attempt: Attempt) => Promise<T>,
     options?: GuardOptions,
   ): Promise<T>
+  /**
+   * The same if the locks are free; if one is not, the body does not run, and the answer says who has it.
+   *
+   * @example
+   * const made = await hf.tryGuard(lockKey('report', day), async (tx) => makeReport(tx, day))
+   * if (!made.ok) return 'somebody else is at it'
+   * @throws those of `guard`, but LOCK_BUSY and LOCK_TIMEOUT
+   */
+  tryGuard<T>(
+    keys: LockInput | readonly LockInput[],
+    body: (tx: Tx, attempt: Attempt) => Promise<T>,
+    options?: TryGuardOptions,
+  ): Promise<TryGuarded<T>>
   /**
    * Proves, on two connections, that this server enforces advisory locks. Run it at start-up.
    *
@@ -96,46 +147,92 @@ export function shared(key: LockKey): WantedLock {
 
 /** Named locks over a driver. */
 export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): Locks<Tx> {
+  const places = new Places(isDeveloping())
   const setup: LockSetup = {
-    waitMs: options.waitMs ?? 2_000,
+    wait: defaultTerms(options.wait === undefined ? options.waitMs : options.wait),
     annotate: options.annotate ?? true,
-    strict: options.strict ?? ['development', 'test'].includes(process.env['NODE_ENV'] ?? ''),
-    watch: options.watch === false ? undefined : watchPerServer(driver, options.watch),
+    order: orderWatchOf(driver),
+    watch: options.watch === false ? undefined : watchPerServer(driver, places, options.watch),
     memory: lockMemoryOf(driver),
   }
-  const acquisitionOf = (keys: LockInput | readonly LockInput[]): Acquisition<Tx> =>
-    new Acquisition(driver, setup, wantedLocks(keys))
+  setup.order.strict = options.strict ?? isDeveloping()
+  const queues = keyQueuesOf(driver)
+  const acquisitionOf = (keys: LockInput | readonly LockInput[], site: CallSite): Acquisition<Tx> =>
+    new Acquisition(driver, setup, wantedLocks(keys), site)
+  /** A guard of one lock has no order: where it was called only the hold watch wants to know. */
+  const siteOf = (
+    wanted: readonly WantedLock[],
+    method: Parameters<typeof callSite>[0],
+  ): CallSite => (wanted.length > 1 || places.worthIt ? callSite(method) : nowhere)
   const locks: Locks<Tx> = {
-    async acquire(tx, keys, acquireOptions = {}) {
+    async acquire(tx, keys, acquireOptions) {
       const site = callSite(locks.acquire)
-      const transaction = driver.join(tx)
-      const acquisition = acquisitionOf(keys)
-      const answer = await acquisition.wait(transaction, acquireOptions)
-      acquisition.granted(answer, site, transaction, transaction.beside)
+      const acquisition = acquisitionOf(keys, site)
+      const terms = acquireTerms(setup.wait, acquireOptions)
+      await inTurn(driver, tx, acquisition.turn(terms), async (transaction, wait) => {
+        const answer = await acquisition.wait(transaction, { ...terms, wait })
+        acquisition.granted(answer, transaction, transaction.beside)
+      })
     },
-    async tryAcquire(tx, keys, acquireOptions = {}) {
+    async tryAcquire(tx, keys, acquireOptions) {
       const site = callSite(locks.tryAcquire)
+      const acquisition = acquisitionOf(keys, site)
+      const terms = { ...acquireTerms(setup.wait, acquireOptions), wait: nowait }
+      return await inTurn(driver, tx, acquisition.turn(terms), async (transaction) => {
+        const answer = await acquisition.attempt(transaction, terms)
+        if (answer.granted.length > 0) {
+          acquisition.granted(answer, transaction, transaction.beside)
+        }
+        return answer.complete
+      })
+    },
+    async assertHeld(tx, keys) {
       const transaction = driver.join(tx)
-      const acquisition = acquisitionOf(keys)
-      const answer = await acquisition.attempt(transaction, acquireOptions)
-      if (answer.granted.length > 0) {
-        acquisition.granted(answer, site, transaction, transaction.beside)
-      }
-      return answer.complete
-    },
-    async assertHeld(tx, key) {
-      const [wanted] = wantedLocks(key)
-      if (wanted === undefined) return
-      if (!(await isHeld(driver.join(tx), wanted.key, wanted.mode))) {
-        throw holdfastError('LOCK_NOT_HELD', { details: { subject: wanted.key.name } })
+      for (const { key, mode } of wantedLocks(keys)) {
+        if (await isHeld(transaction, key, mode)) continue
+        const { namespace: about, name: subject } = key
+        throw holdfastError('LOCK_NOT_HELD', { about, details: { subject, names: [subject] } })
       }
     },
-    async guard(keys, body, guardOptions = {}) {
-      const site = callSite(locks.guard)
+    async guard(keys, body, given) {
       const wanted = wantedLocks(keys)
+      const guardOptions = optionsGiven(given)
+      assertFunction(body)
+      const site = siteOf(wanted, locks.guard)
       if (!isTraced()) return await guardBy(wanted, body, guardOptions, site)
       const run = (): ReturnType<typeof body> => guardBy(wanted, body, guardOptions, site)
       return await traced('guard', () => ({ locks: wanted }), run)
+    },
+    async tryGuard(keys, body, given) {
+      const wanted = wantedLocks(keys)
+      const guardOptions = optionsGiven(given)
+      assertFunction(body)
+      const site = siteOf(wanted, locks.tryGuard)
+      let ofBody: unknown
+      const run = (): ReturnType<typeof body> =>
+        guardBy(
+          wanted,
+          async (tx, attempt) => {
+            try {
+              return await body(tx, attempt)
+            } catch (error) {
+              ofBody = error
+              throw error
+            }
+          },
+          { ...guardOptions, wait: 'nowait' },
+          site,
+        )
+      try {
+        const result = isTraced()
+          ? await traced('guard', () => ({ locks: wanted }), run)
+          : await run()
+        return { ok: true, result }
+      } catch (error) {
+        // A body may meet a busy lock of its own.
+        if (error === ofBody || !isHoldfastError(error, 'LOCK_BUSY')) throw error
+        return { ok: false, blockers: error.blockers }
+      }
     },
     selfTest: () => selfTest(driver),
   }
@@ -145,71 +242,87 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
     guardOptions: GuardOptions,
     site: CallSite,
   ): Promise<T> => {
-    const acquisition = new Acquisition(driver, setup, wanted)
+    const acquisition = new Acquisition(driver, setup, wanted, site)
+    const terms = acquireTerms(setup.wait, guardOptions)
+    const filled = withTxDefaults(options.tx, guardOptions)
+    const { queue: isQueued = options.queue ?? true } = guardOptions
+    const at = isQueued ? queuedAt(driver, queues, wanted) : undefined
+    const queued = new QueuedGuard(driver, acquisition, terms, setup.wait.limitMs, at)
     // The server of the transaction has to be the one where everybody else takes these locks.
-    const scopes = [...wanted.map(({ key }) => key.scope), ...(guardOptions.scopes ?? [])]
-    let done: (() => void) | undefined
-    try {
-      return await runTransaction(
+    const scopes = [...wanted.map(({ key }) => key.scope), ...(filled.scopes ?? [])]
+    let released: (() => void) | undefined
+    const run = (isolation: Pick<RunOptions, 'isolation'>): Promise<T> =>
+      runTransaction(
         driver,
-        async (transaction, attempt, opened) => {
-          const limits = withinDeadline(guardOptions, setup.waitMs, attempt.remainingMs())
-          const answer = await acquisition.wait(transaction, limits, opened)
-          done = acquisition.granted(answer, site, undefined, transaction.beside)
+        async (transaction, attempt, startedMs, opened) => {
+          const left = opened === undefined ? queued.left(startedMs) : queued.asked
+          // A wait must not outlive the deadline.
+          const wait = atMost(left.wait, attempt.remainingMs())
+          const asked = wait === left.wait ? left : { ...left, wait }
+          const answer = await acquisition.wait(transaction, asked, opened)
+          queued.place?.granted(answer.pid, transaction.beside)
+          released = acquisition.granted(answer, undefined, transaction.beside)
           try {
             return await body(transaction.native, attempt)
-          } catch (error) {
-            // Another attempt may follow after a pause in which nothing is held.
-            done()
-            throw error
+          } finally {
+            queued.bodyEnded()
           }
         },
-        { ...guardOptions, scopes },
-        acquisition.opening(guardOptions),
+        { ...filled, ...isolation, scopes },
+        (attempt, signal) => {
+          const admitted = queued.admit(attempt, signal)
+          // Another attempt may follow after a pause in which nothing is held.
+          admitted.catch(() => released?.())
+          return admitted
+        },
         'guard',
       )
+    try {
+      if (guardOptions.isolation !== undefined) return await run({})
+      if (staleByDefault.has(driver) || terms.allowStaleSnapshot) return await run(fresh)
+      try {
+        return await run({})
+      } catch (error) {
+        if (released !== undefined || !isHoldfastError(error, 'LOCK_STALE_SNAPSHOT')) throw error
+        // Nothing was locked, and the body has not run.
+        staleByDefault.add(driver)
+        return await run(fresh)
+      }
     } finally {
-      done?.()
+      released?.()
     }
   }
   return locks
 }
 
+function isDeveloping(): boolean {
+  return ['development', 'test'].includes(process.env['NODE_ENV'] ?? '')
+}
+
+const fresh: Pick<RunOptions, 'isolation'> = { isolation: 'read committed' }
+
+/**
+ * Drivers whose server opens transactions at another level than READ COMMITTED unless told. To tell it every
+ * time costs some clients a round trip.
+ */
+const staleByDefault = new WeakSet<object>()
+
 /** Backends are known by their process id, which is unique on one server only. */
 function watchPerServer<Tx>(
   driver: Driver<Tx>,
+  places: Places,
   { heldLongMs = 100, heldTooLongMs = 1_000 }: Partial<HoldWatchOptions> = {},
 ): LockSetup['watch'] {
+  const limits = {
+    heldLongMs: durationMs(heldLongMs, 'watch.heldLongMs'),
+    heldTooLongMs: durationMs(heldTooLongMs, 'watch.heldTooLongMs'),
+  }
   const watches = new Map<Executor, HoldWatch>()
   return (beside = driver.alone) => {
     const known = watches.get(beside)
     if (known !== undefined) return known
-    const made = new HoldWatch(beside, { heldLongMs, heldTooLongMs })
+    const made = new HoldWatch(beside, limits, isDeveloping(), places)
     watches.set(beside, made)
     return made
   }
-}
-
-/** A wait must not outlive the deadline. */
-function withinDeadline(
-  options: GuardOptions,
-  defaultMs: number,
-  remainingMs: number | undefined,
-): AcquireOptions {
-  const { waitMs = defaultMs } = options
-  if (remainingMs === undefined || waitMs === 0) return options
-  return { ...options, waitMs: waitMs === 'inherit' ? remainingMs : Math.min(waitMs, remainingMs) }
-}
-
-/** Each frame costs on every call; the first or, behind `close`, the second is the caller's. */
-const siteFrames = 2
-
-/** Captures where a lock is taken; V8 formats the stack only if someone reads it. */
-function callSite(method: (...args: never) => unknown): CallSite {
-  const { stackTraceLimit } = Error
-  Error.stackTraceLimit = siteFrames
-  const site: CallSite = {}
-  Error.captureStackTrace(site, method)
-  Error.stackTraceLimit = stackTraceLimit
-  return site
 }

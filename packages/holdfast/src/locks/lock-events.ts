@@ -17,6 +17,8 @@ export class LockEvents {
   /** Undefined if nobody listened when it began: then there is no wait to tell. */
   #began: number | undefined
   #granted: number | undefined
+  /** Requested, and the end of it not told yet. */
+  #isOpen = false
 
   constructor(locks: readonly WantedLock[], memory: LockMemory) {
     this.#locks = locks
@@ -32,7 +34,10 @@ export class LockEvents {
     return this.#began === undefined ? 0 : performance.now() - this.#began
   }
 
+  /** Does nothing in a request that is already under way: a wait may begin before there is a connection. */
   requested(): void {
+    if (this.#isOpen) return
+    this.#isOpen = true
     const { listener } = this.#memory
     this.#granted = undefined
     this.#began = listener !== undefined || isHeard() ? performance.now() : undefined
@@ -41,6 +46,7 @@ export class LockEvents {
   }
 
   acquired({ granted, pid }: LockAnswer): void {
+    this.#isOpen = false
     const { listener } = this.#memory
     const began = this.#began
     if (began !== undefined || lockReleased.hasSubscribers) this.#granted = performance.now()
@@ -52,7 +58,7 @@ export class LockEvents {
     lockAcquired.publish({ names, pid, locks, granted, waitMs })
   }
 
-  /** Told once: when the transaction is over, or as soon as its body has failed. */
+  /** Told once, when the transaction is over. */
   released(pid: number): void {
     if (this.#granted === undefined) return
     const heldMs = performance.now() - this.#granted
@@ -63,19 +69,24 @@ export class LockEvents {
 
   /** `waitMs` is from before the blockers were looked for. */
   timeout(waitMs: number, blockers: readonly Blocker[]): void {
+    this.#isOpen = false
     if (this.#began === undefined) return
     this.#memory.listener?.refused(this.#locks, 'timeout', waitMs)
     if (lockTimeout.hasSubscribers) lockTimeout.publish({ ...this.#of(), waitMs, blockers })
   }
 
   busy(): void {
+    this.#isOpen = false
     if (this.#began === undefined) return
     const waitMs = this.waitedMs
     this.#memory.listener?.refused(this.#locks, 'busy', waitMs)
     if (lockBusy.hasSubscribers) lockBusy.publish({ ...this.#of(), waitMs })
   }
 
+  /** Does nothing if its end was told in another way. */
   failed(error: unknown): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
     if (this.#began === undefined) return
     this.#memory.listener?.failed(this.#locks)
     if (!lockFailed.hasSubscribers) return

@@ -20,10 +20,12 @@ async function testOne<Tx>(driver: Driver<Tx>): Promise<void> {
     wanted: [{ key: lockKey('holdfast-self-test', randomUUID()), mode: 'exclusive' }],
     attempt: true,
     limitMs: undefined,
+    yields: false,
     budgetMs: undefined,
     label: undefined,
     allowStaleSnapshot: true,
     first: false,
+    brief: false,
   }
   const attempt = (): Promise<boolean> =>
     inTransaction(async (query) => (await query()).granted.length > 0)

@@ -1,7 +1,6 @@
 import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
-import { schemaMissing } from '../tx/call-function.ts'
+import { missingSchema } from '../tx/call-function.ts'
 import { look } from './look.ts'
 
 /** What every report needs to know. */
@@ -30,15 +29,6 @@ export async function asking<Tx, T>(
   } catch (error) {
     throw missingSchema(error) ?? error
   }
-}
-
-const undefinedTable = '42P01'
-
-/** The error for a database without our views and functions, if one of them was asked for. */
-export function missingSchema(error: unknown): Error | undefined {
-  return sqlStateOf(error) === undefinedTable
-    ? holdfastError('SCHEMA_MISSING', { cause: error })
-    : schemaMissing(error)
 }
 
 /** The JSON of the one column `answer`. */

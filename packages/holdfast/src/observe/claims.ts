@@ -10,10 +10,11 @@ import {
 } from '../engines/postgres/observe-claims.ts'
 import { checkColumns, checkIndexes, type ClaimFinding, isHole } from '../claims/check.ts'
 import { type ClaimsOptions, leaseSettings, type LeaseSettings } from '../claims/layout.ts'
-import { workTable } from '../claims/work.ts'
+import { workTable } from '../claims/work-table.ts'
 import { lengthText, type Looking, read } from './answer.ts'
 import { look } from './look.ts'
 import type { Advice, ObservedClaims } from './model.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** A lease that ended so long ago should have been given back by a worker. */
 const strandedMs = 60_000
@@ -41,7 +42,7 @@ async function queuesOf<Tx>({
 }: Looking<Tx>): Promise<readonly string[]> {
   return await look(driver, statementTimeoutMs, async (transaction) => {
     const [found] = await transaction.query(findWork(schema))
-    if (found?.['readable'] !== true) return []
+    if (!isTrue(found?.['readable'])) return []
     const all = allQueues(schema)
     const affordable = isAffordable(await transaction.query(all.explain))
     const rows = await transaction.query(affordable ? all.read : liveQueues(schema))

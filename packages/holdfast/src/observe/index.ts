@@ -1,11 +1,13 @@
 import type { ClaimsOptions } from '../claims/layout.ts'
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { keyQueuesOf } from '../core/key-queues.ts'
 import { createLockReports } from './lock-reports.ts'
 import type { Observer } from './observer.ts'
 import { createReports } from './reports.ts'
 
 export type { EventMap, EventName } from '../core/event-map.ts'
+export type { QueuedKey } from '../core/key-queues.ts'
 export { type Branch, lockBranches } from './branches.ts'
 export {
   createInterventions,
@@ -14,7 +16,14 @@ export {
   type SessionSeen,
 } from './intervene.ts'
 export type * from './model.ts'
-export type { AccountAddress, AccountReport, Observer } from './observer.ts'
+export type {
+  AccountAddress,
+  AccountReport,
+  BookKeys,
+  KeysPage,
+  Observer,
+  UsageReport,
+} from './observer.ts'
 export { createMetrics, type Metrics, type MetricsOptions } from './metrics.ts'
 export type { MetricFamily, Sample } from './metric-family.ts'
 export { on } from './on.ts'
@@ -53,6 +62,7 @@ export function createObserver<Tx>(driver: Driver<Tx>, options: ObserverOptions 
   }
   return {
     ...createLockReports({ driver, schema, statementTimeoutMs }),
+    queues: () => keyQueuesOf(driver).report(),
     ...createReports(driver, { schema, claims, statementTimeoutMs }),
   }
 }

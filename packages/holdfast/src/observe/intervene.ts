@@ -1,11 +1,15 @@
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { endWork, findSchedule } from '../engines/postgres/observe-interventions.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
 import { pauseSchedule, requestTick } from '../engines/postgres/schedule.ts'
 import { bucketOf } from '../core/bucket.ts'
-import { callFunction } from '../tx/call-function.ts'
+import { callFunction, missingSchema } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
-import { missingSchema } from './answer.ts'
+import { isTrue } from '../core/is-true.ts'
+
+/** For a tick that is at work in a transaction. */
+const pauseWaitMs = 10_000
 
 /** Settings of interventions. */
 export interface InterventionOptions {
@@ -15,10 +19,15 @@ export interface InterventionOptions {
   readonly exceptApplication?: string
 }
 
-/** Makes sure that it is the session that was seen, and not another that got its process id since. */
+/**
+ * Which transaction is meant, as the observer showed it. A process id is used again by another session, and
+ * a pooled session by another transaction: neither of them is touched.
+ */
 export interface SessionSeen {
-  /** `startedAt` as the observer showed it. */
-  readonly startedAt?: string | undefined
+  /** `startedAt` of the session. */
+  readonly startedAt: string
+  /** `transactionStartedAt` of the session; `null` if it was in no transaction. */
+  readonly transactionStartedAt: string | null
 }
 
 /**
@@ -27,15 +36,21 @@ export interface SessionSeen {
  */
 export interface Interventions {
   /**
-   * Cancels the statement that a session is running; its transaction fails. False if the server says that
-   * it could not send the signal.
+   * Cancels the statement that a session is running; its transaction fails. False if it runs none, or the
+   * server could not send the signal.
    *
-   * @example await interventions.cancel(4711, { startedAt: session.startedAt })
-   * @throws OBSERVE_NO_SUCH_SESSION
+   * @example
+   * const { pid, startedAt = '', transactionStartedAt = null } = session
+   * await interventions.cancel(pid, { startedAt, transactionStartedAt })
+   * @throws OBSERVE_NO_SUCH_SESSION, OBSERVE_TRANSACTION_OVER, OPTION_INVALID
    */
-  cancel(pid: number, seen?: SessionSeen): Promise<boolean>
-  /** Ends a session; its transaction is rolled back, its locks are free. @throws OBSERVE_NO_SUCH_SESSION */
-  terminate(pid: number, seen?: SessionSeen): Promise<boolean>
+  cancel(pid: number, seen: SessionSeen): Promise<boolean>
+  /**
+   * Ends a session; its transaction is rolled back, its locks are free.
+   *
+   * @throws OBSERVE_NO_SUCH_SESSION, OBSERVE_TRANSACTION_OVER, OPTION_INVALID
+   */
+  terminate(pid: number, seen: SessionSeen): Promise<boolean>
   /** No process takes ticks of it from now on. False if it was paused. @throws OBSERVE_NO_SUCH_SCHEDULE, SCHEMA_MISSING */
   pauseSchedule(name: string): Promise<boolean>
   /** Goes on with the next tick. False if it was not paused. @throws OBSERVE_NO_SUCH_SCHEDULE, SCHEMA_MISSING */
@@ -58,13 +73,18 @@ export function createInterventions<Tx>(
   const end = async (
     what: 'statement' | 'session',
     pid: number,
-    { startedAt }: SessionSeen = {},
+    seen: SessionSeen,
   ): Promise<boolean> => {
+    const { startedAt, transactionStartedAt } = checkedSeen(seen)
     if (!Number.isSafeInteger(pid) || pid < 1 || pid > 2 ** 31 - 1) throw noSession(pid)
     assertNotNested(driver)
-    const [row] = await driver.alone.query(endWork(what, { pid, startedAt, exceptApplication }))
+    const address = { pid, startedAt, transactionStartedAt, exceptApplication }
+    const [row] = await driver.alone.query(endWork(what, address))
     if (row === undefined) throw noSession(pid)
-    return row['ended'] === true
+    if (!isTrue(row['meant'])) {
+      throw holdfastError('OBSERVE_TRANSACTION_OVER', { details: { subject: String(pid), pid } })
+    }
+    return isTrue(row['ended'])
   }
   const switchTo = async (name: string, pause: boolean): Promise<boolean> => {
     assertNotNested(driver)
@@ -72,9 +92,14 @@ export function createInterventions<Tx>(
     const [row] = await known.catch((error: unknown) => {
       throw missingSchema(error) ?? error
     })
-    if (row?.['known'] !== true) throw noSchedule(name)
-    const call = pauseSchedule(schema, name, pause)
-    const answer = await callFunction(driver, undefined, call, 'SCHEMA_MISSING')
+    if (!isTrue(row?.['known'])) throw noSchedule(name)
+    const call = pauseSchedule(schema, name, pause, pauseWaitMs)
+    const answer = await callFunction(driver, undefined, call, 'SCHEMA_MISSING').catch(
+      (error: unknown) => {
+        if (sqlStateOf(error) !== '55P03') throw error
+        throw holdfastError('SCHEDULE_TIMEOUT', { cause: error, details: { subject: name } })
+      },
+    )
     return answer === 'true'
   }
   return {
@@ -89,6 +114,19 @@ export function createInterventions<Tx>(
       return new Date(Number(micros) / 1_000)
     },
   }
+}
+
+/** Callers without types may leave it out, and would end whatever runs by then. */
+function checkedSeen(seen: Partial<SessionSeen> | undefined): SessionSeen {
+  const { startedAt, transactionStartedAt } = seen ?? {}
+  const named = typeof transactionStartedAt === 'string' || transactionStartedAt === null
+  if (typeof startedAt === 'string' && named) return { startedAt, transactionStartedAt }
+  throw holdfastError('OPTION_INVALID', {
+    details: {
+      option: 'seen',
+      subject: 'seen must hold startedAt and transactionStartedAt, as the session was shown',
+    },
+  })
 }
 
 function noSession(pid: number): Error {

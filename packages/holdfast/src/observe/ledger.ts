@@ -1,8 +1,10 @@
 import { type AccountNames, readHistory, readHolds } from '../engines/postgres/ledger-reads.ts'
 import { readAccount, readBooks, readOpenHolds } from '../engines/postgres/observe-ledger.ts'
 import { bucketOf } from '../core/bucket.ts'
+import { assertText } from '../core/given.ts'
 import { nameText } from '../ledger/operation.ts'
 import { cursorOf, cursorText } from '../ledger/reads.ts'
+import { bigintAmounts } from '../ledger/verdict.ts'
 import { ask, asking, lengthText, limitOf, type Looking, read, withoutNulls } from './answer.ts'
 import type {
   Advice,
@@ -47,7 +49,7 @@ function adviceOnHolds(overdue: number, oldestMs: number): Advice[] {
     {
       code: 'hold-leak',
       what: `${holds} overdue, the oldest for ${lengthText(oldestMs)}: nobody has used the accounts since, and nobody sweeps.`,
-      fix: 'Start hf.ledger.sweeper() in one process or more, or call hf.ledger.sweep() now and then.',
+      fix: 'Start hf.ledger.startSweeper() in one process or more, or call hf.ledger.sweep() now and then.',
     },
   ]
 }
@@ -92,6 +94,7 @@ export async function observeAccount<Tx>(
 ): Promise<AccountReport> {
   const names = namesOf(address)
   const most = limitOf(options.movements ?? 50, 'movements')
+  assertText(options.before, 'before')
   const below = options.before === undefined ? undefined : cursorOf(options.before)
   const { schema } = looking
   return await asking(looking, async (executor) => {
@@ -126,8 +129,7 @@ function namesOf({ book, key, scope }: AccountAddress): AccountNames {
 }
 
 function movementOf(stored: StoredMovement): ObservedMovement {
-  const { credited, debited, held, allowance, start } = stored
-  const available = BigInt(credited) - BigInt(debited) - BigInt(held) + BigInt(allowance)
+  const { start } = stored
   return {
     sequence: stored.seq,
     at: isoOf(stored.at),
@@ -135,13 +137,26 @@ function movementOf(stored: StoredMovement): ObservedMovement {
     credit: stored.credit,
     debit: stored.debit,
     hold: stored.hold,
-    available: String(available),
+    available: availableOf(stored),
     operationId: stored.operation,
     ...(stored.holdId === null ? {} : { holdId: stored.holdId }),
     ...(stored.grantId === null ? {} : { grantId: stored.grantId }),
     ...(stored.note === null ? {} : { note: JSON.stringify(stored.note) }),
     ...(start === null ? {} : { windowStart: isoOf(start) }),
   }
+}
+
+/** What can still be taken. */
+export function availableOf(
+  stored: Readonly<Record<'credited' | 'debited' | 'held' | 'allowance', string>>,
+): string {
+  const [credited, debited, held, allowance] = [
+    BigInt(stored.credited),
+    BigInt(stored.debited),
+    BigInt(stored.held),
+    BigInt(stored.allowance),
+  ]
+  return String(bigintAmounts.available(credited, debited, held, allowance))
 }
 
 function holdOf(stored: StoredHold, { book, key, scope }: AccountNames): ObservedHold {
@@ -159,7 +174,7 @@ function holdOf(stored: StoredHold, { book, key, scope }: AccountNames): Observe
 }
 
 /** Microseconds since 1970 as an ISO text, to the microsecond. */
-function isoOf(micros: string): string {
+export function isoOf(micros: string): string {
   const us = BigInt(micros)
   const part = ((us % 1_000n) + 1_000n) % 1_000n
   const iso = new Date(Number((us - part) / 1_000n)).toISOString()

@@ -1,5 +1,6 @@
 import type { Executor, Row } from '../core/driver.ts'
 import { type LockMemory, lockMemoryOf } from '../core/lock-memory.ts'
+import { assertText, optionsGiven } from '../core/given.ts'
 import { lookAtLocks, preparedTransactions, seenLocks } from '../engines/postgres/observe-locks.ts'
 import { latestMinutes, latestNames, lookForNames } from '../engines/postgres/observe-notes.ts'
 import { asking, limitOf, type Looking } from './answer.ts'
@@ -10,6 +11,7 @@ import type { HotKey, LockTree, SeenName } from './model.ts'
 import { LockNaming } from './naming.ts'
 import type { Observer } from './observer.ts'
 import { buildTree } from './tree.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** What an observer tells about locks. */
 export type LockReports = Pick<Observer, 'locks' | 'session' | 'hotKeys' | 'names' | 'lockMinutes'>
@@ -37,19 +39,22 @@ export function createLockReports<Tx>(looking: Looking<Tx>): LockReports {
       return sessions.find((session) => session.pid === pid)
     },
     hotKeys: async () => hotKeysIn(await treeOf(undefined)),
-    async names({ namespace, limit = 100 } = {}) {
+    async names(options) {
+      const { namespace, limit = 100 } = optionsGiven(options)
+      assertText(namespace, 'namespace')
       const most = limitOf(limit, 'limit', 10_000)
       return await look(driver, statementTimeoutMs, async (executor) => {
         const [now] = await executor.query(lookForNames(schema))
-        const noted =
-          now?.['readable'] === true
-            ? await executor.query(latestNames(schema, namespace, most))
-            : []
+        const noted = isTrue(now?.['readable'])
+          ? await executor.query(latestNames(schema, namespace, most))
+          : []
         const used = usedNames(memory, Date.parse(String(now?.['at'])))
         return mergedNames(noted.map(seenName), used, namespace).slice(0, most)
       })
     },
-    async lockMinutes({ namespace, minutes = 60 } = {}) {
+    async lockMinutes(options) {
+      const { namespace, minutes = 60 } = optionsGiven(options)
+      assertText(namespace, 'namespace')
       const statement = latestMinutes(schema, namespace, limitOf(minutes, 'minutes', 1_440))
       return lockMinutesFrom(await asking(looking, (executor) => executor.query(statement)))
     },

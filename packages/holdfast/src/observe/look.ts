@@ -27,13 +27,13 @@ export async function look<Tx, T>(
   try {
     return await runTransaction(
       driver,
-      async (transaction, _, opened) => {
+      async (transaction, _, __, opened) => {
         await (opened ?? transaction.query(settings))
         return await body(transaction)
       },
       // A snapshot of its own per statement, unless the answers have to fit together.
       { retry: false, isolation: oneSnapshot ? 'repeatable read' : 'read committed' },
-      settings,
+      (attempt) => attempt({ opening: () => settings }),
       'observe',
     )
   } catch (error) {

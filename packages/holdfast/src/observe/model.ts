@@ -93,6 +93,8 @@ export interface ObservedSession {
   readonly state: string
   /** How long it has been in that state. */
   readonly stateMs: number
+  /** When its transaction began: with pid and `startedAt` it names one transaction. Absent without one. */
+  readonly transactionStartedAt?: string
   readonly transactionMs?: number
   readonly query: string
   readonly queryMs?: number
@@ -237,7 +239,50 @@ export interface ObservedGrant {
   readonly amount: string
   readonly remaining: string
   readonly priority: number
+  /** `pending` has not begun. */
+  readonly state: 'pending' | 'active'
   readonly expiresAt?: string
+  /** The features it can be spent on; absent if on anything. */
+  readonly onlyFor?: readonly string[]
+}
+
+/** A key of a book, and what it stands at. */
+export interface ObservedKey {
+  readonly key: string
+  readonly scope: string
+  readonly credited: string
+  readonly debited: string
+  readonly held: string
+  readonly allowance: string
+  readonly available: string
+  /** A hold or grant has fallen due and is not booked yet. */
+  readonly due: boolean
+  readonly movedAt?: string
+  /** Of a book with calendar windows: the last that has begun. */
+  readonly windowStart?: string
+  readonly windowEnd?: string
+}
+
+/** What was used for one feature. */
+export interface ObservedUsage {
+  /** Absent for what named none. */
+  readonly feature?: string
+  /** What was taken or settled, less what was refunded. */
+  readonly used: string
+  readonly refunded: string
+  /** How much of it went beyond the limit, or below zero. */
+  readonly over: string
+  readonly movements: number
+}
+
+/** Somebody who reads movements as they come. */
+export interface ObservedFollower {
+  readonly name: string
+  /** Absent if of all books. */
+  readonly book?: string
+  readonly since: string
+  /** Everything up to then was read; absent: nothing yet. */
+  readonly readUpTo?: string
 }
 
 /** A lease, held or free. */

@@ -19,6 +19,7 @@ import {
 } from './label.ts'
 import { lockIdOf, pairId } from './lock-id.ts'
 import type { NameSource } from './model.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** A name, and who says so. */
 export interface ResolvedName extends LockName {
@@ -123,11 +124,11 @@ export class LockNaming {
   /** What is in our schema, if it is there and this role may read it. */
   async #byNotes(executor: Executor, search: Search): Promise<void> {
     const [there] = await executor.query(lookForNames(this.#schema))
-    if (there?.['readable'] === true) {
+    if (isTrue(there?.['readable'])) {
       const rows = await executor.query(namesOf(this.#schema, search.missing()))
       for (const { id, ...name } of notedNames(rows)) search.found(id, name, 'registry')
     }
-    if (there?.['leases'] === true) await this.#byLeases(executor, search)
+    if (isTrue(there?.['leases'])) await this.#byLeases(executor, search)
   }
 
   /** A leader by session shows no label, but its lease has a row. */

@@ -1,3 +1,4 @@
+import type { QueuedKey } from '../core/key-queues.ts'
 import type {
   BookSummary,
   HotKey,
@@ -5,12 +6,15 @@ import type {
   LockTree,
   ObservedAccount,
   ObservedClaims,
+  ObservedFollower,
   ObservedGrant,
   ObservedHold,
+  ObservedKey,
   ObservedLease,
   ObservedMovement,
   ObservedSchedule,
   ObservedSession,
+  ObservedUsage,
   SeenName,
   TransactionReport,
 } from './model.ts'
@@ -35,6 +39,31 @@ export interface AccountAddress {
   readonly scope?: string
 }
 
+/** Which part of the keys of a book. */
+export interface KeysPage {
+  /** `next` of the page before. */
+  readonly after?: string
+  /** 1 to 1000. @defaultValue 100 */
+  readonly limit?: number
+}
+
+/** Keys of a book, in their order. */
+export interface BookKeys {
+  /** One for each scope that a key is used with. */
+  readonly keys: readonly ObservedKey[]
+  /** Pass it as `after` to get the next ones; absent at the end. */
+  readonly next?: string
+}
+
+/** What a key used of a book lately. */
+export interface UsageReport {
+  readonly from: string
+  /** By feature; none of a rate, which keeps no usage. */
+  readonly rows: readonly ObservedUsage[]
+  /** False if something of this time may have been dropped or forgotten. */
+  readonly complete: boolean
+}
+
 /**
  * Looks at a database, and changes nothing. Each call is one short read-only transaction with a statement
  * timeout of its own; counts stop at a bound. Works without Holdfast's schema, as far as locks go.
@@ -46,6 +75,13 @@ export interface Observer {
   session(pid: number): Promise<ObservedSession | undefined>
   /** Keys that most sessions wait for, right now. */
   hotKeys(): Promise<readonly HotKey[]>
+  /**
+   * Keys that guards of this process wait for in memory, the longest queue first: those of the same driver, since
+   * only they share a queue. Asks nobody, so it works without a connection.
+   *
+   * @example for (const { name, first, waiting } of hf.observe.queues()) print(name, first.pid, waiting.length)
+   */
+  queues(): readonly QueuedKey[]
   /** Names seen lately, by this process and by those that record. */
   names(options?: {
     readonly namespace?: string
@@ -63,6 +99,12 @@ export interface Observer {
     address: AccountAddress,
     options?: { readonly movements?: number; readonly before?: string },
   ): Promise<AccountReport>
+  /** The keys of a book, with what they stand at. */
+  keys(book: string, options?: KeysPage): Promise<BookKeys>
+  /** What a key used in the last days, 30 unless told, by feature. Of whole books `ledger.usage` tells it. */
+  usage(address: AccountAddress, options?: { readonly days?: number }): Promise<UsageReport>
+  /** Who follows movements, and how far they have read. */
+  followers(): Promise<readonly ObservedFollower[]>
   /** Open holds: the overdue first, then those that end first. */
   holds(options?: { readonly limit?: number }): Promise<readonly ObservedHold[]>
   leases(options?: { readonly limit?: number }): Promise<readonly ObservedLease[]>

@@ -70,10 +70,15 @@ export async function startRecorder<Tx>(
     memory.listener = undefined
     throw schemaMissing(error) ?? error
   }
-  return recorder
+  // The rest of it is for the locks that it hears of.
+  const running: Recorder = {
+    stop: () => recorder.stop(),
+    [Symbol.asyncDispose]: () => running.stop(),
+  }
+  return running
 }
 
-class RunningRecorder<Tx> implements Recorder, LockListener {
+class RunningRecorder<Tx> implements LockListener {
   readonly #driver: Driver<Tx>
   readonly #memory: LockMemory
   readonly #schema: string
@@ -133,10 +138,6 @@ class RunningRecorder<Tx> implements Recorder, LockListener {
     this.#memory.listener = undefined
     if (this.#writing !== undefined) await within(this.#writing, stopLimitMs)
     await within(this.#write(true), stopLimitMs)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
   }
 
   #plan(): void {

@@ -13,6 +13,7 @@ interface StoredSession {
   readonly startedAt: string
   readonly state: string | null
   readonly stateMs: number | null
+  readonly transactionStartedAt: string
   readonly transactionMs: number
   readonly queryMs: number | null
   readonly query: string

@@ -225,6 +225,7 @@ function aboutSession(seen: SeenSession): AboutSession {
     ...of('client', seen.client),
     state: seen.hidden ? 'hidden' : (seen.state ?? seen.type ?? ''),
     stateMs: age(seen.stateMs) ?? 0,
+    ...of('transactionStartedAt', seen.transactionStartedAt),
     ...of('transactionMs', age(seen.transactionMs)),
     query: seen.hidden ? hiddenQuery : seen.query,
     ...of('queryMs', age(seen.queryMs)),

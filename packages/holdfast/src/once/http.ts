@@ -1,5 +1,7 @@
 import type { Duration } from '../core/duration.ts'
+import { holdfastError } from '../core/errors.ts'
 import type { Once, OnceAnswer } from './index.ts'
+import { fingerprintOf, keyText } from './names.ts'
 
 /** What a handler answers: kept as it is, and sent to every duplicate. */
 export interface HttpAnswer {
@@ -20,6 +22,14 @@ export interface IdempotencyOptions<R> {
   readonly required?: boolean
   /** How long answers are kept. @defaultValue '24 h' */
   readonly keep?: Duration
+  /**
+   * Whether an answer is final: kept, and sent to every duplicate. One that is not is sent once, what was
+   * written before it is undone, and the next request with the key does the work again.
+   * @defaultValue all but 408, 409, 425, 429 and 500 or more, which may be another answer the next time
+   *
+   * @example keepIf: ({ status }) => status < 400
+   */
+  readonly keepIf?: (answer: HttpAnswer) => boolean
   /** @defaultValue 'Idempotency-Key' */
   readonly header?: string
 }
@@ -27,10 +37,16 @@ export interface IdempotencyOptions<R> {
 /** A request, whatever framework it came through. */
 interface Asked {
   readonly key: string | undefined
-  readonly payload: string
+  /** Asked for only where there is a key: nothing is compared without one. */
+  readonly payload: () => string
 }
 
-/** An answer of 500 or more is not kept, and what was written before it is undone. */
+/** Timeout, conflict, too early, too many: refusals that pass. */
+const passing: ReadonlySet<number> = new Set([408, 409, 425, 429])
+
+const isFinal = ({ status }: HttpAnswer): boolean => status < 500 && !passing.has(status)
+
+/** An answer that is not final is not kept, and what was written before it is undone. */
 class NotKept extends Error {
   readonly answer: HttpAnswer
   constructor(answer: HttpAnswer) {
@@ -49,18 +65,25 @@ async function answerTo<Tx, R>(
   work: (tx: Tx) => Promise<HttpAnswer>,
   options: IdempotencyOptions<R>,
 ): Promise<HttpAnswer> {
-  const { required = true, keep = '24 h', scope, header = defaultHeader } = options
+  const {
+    required = true,
+    keep = '24 h',
+    keepIf = isFinal,
+    scope,
+    header = defaultHeader,
+  } = options
   if (key === undefined || key === '') {
     if (required) return problem(400, `${header} header is missing`)
     // Nobody can ask for this one again, so it need not be remembered for long.
-    return await kept(once, crypto.randomUUID(), work, { keep: '1 s' })
+    return await kept(once, crypto.randomUUID(), work, keepIf, { keep: '1 s' })
   }
   if (key.length > longestKey) return problem(400, `${header} header is too long`)
-  return await kept(once, key, work, {
+  return await kept(once, key, work, keepIf, {
     keep,
-    payload,
-    scope: `http:${await scope(request)}`,
-    wait: false,
+    payload: payload(),
+    // An empty one would show everybody's answers to everybody.
+    scope: `http:${keyText(await scope(request), 'scope')}`,
+    wait: 'nowait',
   })
 }
 
@@ -68,19 +91,20 @@ async function kept<Tx>(
   once: Once<Tx>,
   key: string,
   work: (tx: Tx) => Promise<HttpAnswer>,
-  options: { keep: Duration; payload?: string; scope?: string; wait?: false },
+  keepIf: (answer: HttpAnswer) => boolean,
+  options: { keep: Duration; payload?: string; scope?: string; wait?: 'nowait' },
 ): Promise<HttpAnswer> {
-  let done: OnceAnswer<HttpAnswer, { payload: string; wait: false }>
+  let done: OnceAnswer<HttpAnswer, { payload: string; wait: 'nowait' }>
   try {
-    done = (await once(
+    done = await once(
       key,
       async (tx) => {
         const answer = await work(tx)
-        if (answer.status >= 500) throw new NotKept(answer)
+        if (!keepIf(answer)) throw new NotKept(answer)
         return answer
       },
       options,
-    )) as typeof done
+    )
   } catch (error) {
     if (error instanceof NotKept) return error.answer
     throw error
@@ -127,7 +151,7 @@ function sent({ headers = {}, body }: HttpAnswer): {
  * @example
  * app.post('/payments', (c) => pay(c.req.raw))
  * const pay = idempotentFetch(hf.once, async (tx, request) => {
- *   const { amount } = await request.json()
+ *   const { amount } = (await request.json()) as { amount: number }
  *   return { status: 201, body: await createPayment(tx, amount) }
  * }, { scope: (request) => userOf(request) })
  */
@@ -137,17 +161,30 @@ export function idempotentFetch<Tx, R extends Request = Request>(
   options: IdempotencyOptions<R>,
 ): (request: R) => Promise<Response> {
   return async (request) => {
-    const text = await request.clone().text()
+    if (request.bodyUsed) throw bodyUnknown('was read before: give this handler the request unread')
+    const body = await request.clone().arrayBuffer()
     const { pathname, search } = new URL(request.url)
     const asked = {
       key: request.headers.get(options.header ?? defaultHeader) ?? undefined,
-      payload: `${request.method} ${pathname}${search}\n${text}`,
+      payload: () => `${request.method} ${pathname}${search}${bodyText(body)}`,
     }
     // A body can be read once, and a transaction may be tried again.
     const work = (tx: Tx): Promise<HttpAnswer> => handler(tx, request.clone() as R)
     const answer = await answerTo(once, request, asked, work, options)
-    const { headers, text: body } = sent(answer)
-    return new Response(body ?? null, { status: answer.status, headers })
+    const { headers, text } = sent(answer)
+    return new Response(text ?? null, { status: answer.status, headers })
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Two bodies have the same text only if they are the same: what is no UTF-8 would all be read alike. */
+function bodyText(body: ArrayBuffer): string {
+  try {
+    return `\n${utf8.decode(body)}`
+  } catch {
+    // No address has a space in it.
+    return ` base64\n${Buffer.from(body).toString('base64')}`
   }
 }
 
@@ -156,6 +193,8 @@ export interface ExpressRequest {
   readonly method: string
   readonly originalUrl: string
   readonly body?: unknown
+  /** As Node's own requests have it. */
+  readonly readableDidRead?: boolean
   get(name: string): string | undefined
 }
 
@@ -169,7 +208,9 @@ export interface ExpressResponse {
 /**
  * The same for Express, after its body parser.
  *
- * @example app.post('/payments', express.json(), idempotentExpress(hf.once, handler, { scope: (req) => req.user.id }))
+ * @example
+ * // `handler` is typed with the request of your application: (tx, req: Request & { user: User }) => …
+ * app.post('/payments', express.json(), idempotentExpress(hf.once, handler, { scope: (req) => req.user.id }))
  */
 export function idempotentExpress<Tx, R extends ExpressRequest, S extends ExpressResponse>(
   once: Once<Tx>,
@@ -180,7 +221,11 @@ export function idempotentExpress<Tx, R extends ExpressRequest, S extends Expres
     try {
       const asked = {
         key: request.get(options.header ?? defaultHeader),
-        payload: payloadOf(request.method, request.originalUrl, request.body),
+        payload: () => {
+          if (isUnparsed(request, (name) => request.get(name)))
+            throw bodyUnknown('was not parsed: put the body parser before this handler')
+          return payloadOf(request.method, request.originalUrl, request.body)
+        },
       }
       const answer = await answerTo(once, request, asked, (tx) => handler(tx, request), options)
       const { headers, text } = sent(answer)
@@ -209,7 +254,9 @@ export interface FastifyReply {
 /**
  * The same for Fastify.
  *
- * @example app.post('/payments', idempotentFastify(hf.once, handler, { scope: (request) => request.user.id }))
+ * @example
+ * // `handler` is typed with the request of your application.
+ * app.post('/payments', idempotentFastify(hf.once, handler, { scope: (request) => request.user.id }))
  */
 export function idempotentFastify<Tx, R extends FastifyRequest, S extends FastifyReply>(
   once: Once<Tx>,
@@ -217,10 +264,17 @@ export function idempotentFastify<Tx, R extends FastifyRequest, S extends Fastif
   options: IdempotencyOptions<R>,
 ): (request: R, reply: S) => Promise<S> {
   return async (request, reply) => {
-    const value = request.headers[(options.header ?? defaultHeader).toLowerCase()]
+    const header = (name: string): string | undefined => {
+      const value = request.headers[name.toLowerCase()]
+      return typeof value === 'string' ? value : value?.[0]
+    }
     const asked = {
-      key: typeof value === 'string' ? value : value?.[0],
-      payload: payloadOf(request.method, request.url, request.body),
+      key: header(options.header ?? defaultHeader),
+      payload: () => {
+        if (isUnparsed(request, header))
+          throw bodyUnknown('was not parsed: add a content type parser that keeps it')
+        return payloadOf(request.method, request.url, request.body)
+      },
     }
     const answer = await answerTo(once, request, asked, (tx) => handler(tx, request), options)
     const { headers, text } = sent(answer)
@@ -229,12 +283,40 @@ export function idempotentFastify<Tx, R extends FastifyRequest, S extends Fastif
   }
 }
 
+/**
+ * There is a body, and nobody has read it: another one under the same key would look the same. Some parsers
+ * leave `{}` for a content type that is not theirs.
+ */
+function isUnparsed(
+  { body, readableDidRead }: { readonly body?: unknown; readonly readableDidRead?: boolean },
+  header: (name: string) => string | undefined,
+): boolean {
+  const isSent =
+    Number(header('content-length') ?? 0) > 0 || header('transfer-encoding') !== undefined
+  return isSent && (body === undefined || (readableDidRead === false && isEmpty(body)))
+}
+
+function isEmpty(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && Object.keys(body).length === 0
+}
+
+function bodyUnknown(why: string): Error {
+  const details = { option: 'body', subject: `the body of the request ${why}` }
+  return holdfastError('OPTION_INVALID', { details })
+}
+
 function payloadOf(method: string, url: string, body: unknown): string {
   const text =
     typeof body === 'string'
       ? body
       : body instanceof Uint8Array
         ? Buffer.from(body).toString('base64')
-        : (JSON.stringify(body) ?? '')
+        : dataText(body)
   return `${method} ${url}\n${text}`
+}
+
+/** As JSON, of which two that differ have two: what is no plain data, such as a Map or a stream, is refused. */
+function dataText(body: unknown): string {
+  fingerprintOf(body, 'body')
+  return JSON.stringify(body) ?? ''
 }

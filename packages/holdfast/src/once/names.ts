@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isAnyArrayBuffer, isDataView } from 'node:util/types'
 import { holdfastError } from '../core/errors.ts'
 
 const mostBytes = 512
@@ -17,24 +18,66 @@ export function keyText(value: unknown, field: 'key' | 'scope'): string {
   })
 }
 
-/** SHA-256 of a payload: text and bytes as they are, data as JSON with its keys in order. */
-export function fingerprintOf(payload: unknown): string {
-  const hash = createHash('sha256')
-  if (typeof payload === 'string' || payload instanceof Uint8Array)
-    return hash.update(payload).digest('hex')
+/**
+ * SHA-256 of a payload: text and bytes as they are, data as JSON with its keys in order. Fingerprints are
+ * stored: what was taken by an older version must give the same one.
+ *
+ * @throws OPTION_INVALID
+ */
+export function fingerprintOf(payload: unknown, option: 'payload' | 'body' = 'payload'): string {
   try {
-    return hash.update(JSON.stringify(payload, sorted) ?? '').digest('hex')
+    return createHash('sha256').update(contentOf(payload)).digest('hex')
   } catch (cause) {
     throw holdfastError('OPTION_INVALID', {
-      details: { option: 'payload', subject: 'payload must be text, bytes or plain data' },
+      details: { option, subject: `${option} must be text, bytes or plain data` },
       cause,
     })
   }
 }
 
+function contentOf(payload: unknown): string | Buffer {
+  if (typeof payload === 'string') return payload
+  if (ArrayBuffer.isView(payload) || isAnyArrayBuffer(payload)) return bytesOf(payload)
+  return JSON.stringify(payload, dataOf) ?? ''
+}
+
+function bytesOf(bytes: ArrayBufferLike | ArrayBufferView): Buffer {
+  return ArrayBuffer.isView(bytes)
+    ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    : Buffer.from(bytes)
+}
+
+/**
+ * For `JSON.stringify`, which has called `toJSON` before. By itself it leaves out functions and symbols, and
+ * writes NaN as null and a Map as `{}`: two that differ would count as the same.
+ */
+function dataOf(this: unknown, _: string, value: unknown): unknown {
+  if (isAnyArrayBuffer(value) || isDataView(value)) return sorted(bytesOf(value).toJSON())
+  if (!isData(value) || (value === undefined && Array.isArray(this)))
+    throw new TypeError('neither text, bytes nor plain data')
+  return typeof value !== 'object' || value === null || Array.isArray(value) ? value : sorted(value)
+}
+
+/** `undefined` is a property without a value, which JSON leaves out: the same as none. */
+function isData(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (value === null || ['string', 'boolean', 'undefined'].includes(typeof value)) return true
+  if (typeof value !== 'object') return false
+  return Array.isArray(value) || ArrayBuffer.isView(value) || isPlain(value)
+}
+
+/**
+ * Made by `{}` or without a prototype, here or in another context; or it says itself how it is written. What else an
+ * instance of a class is made of, such as private fields, nobody can see.
+ */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return true
+  return 'toJSON' in value && typeof value.toJSON === 'function'
+}
+
 /** The order in which properties were set is not part of what was sent. */
-function sorted(_: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+function sorted(value: object): object {
   return Object.fromEntries(
     Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1)),
   )

@@ -1,7 +1,7 @@
 import { channels } from '../core/events.ts'
 import type { AccountId } from '../ledger/account-id.ts'
 import type { Refused, Verdict } from '../ledger/verdict.ts'
-import { invalid } from './window.ts'
+import { invalid } from '../ledger/calendar.ts'
 
 /** Settings of the cache of refusals. */
 export interface DenyCacheOptions {

@@ -1,16 +1,20 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { optionsGiven } from '../core/given.ts'
 import { accountId, operationUuid } from '../ledger/account-id.ts'
 import {
   type AmountKind,
   type AmountOf,
   amountReader,
   calledWith,
+  type InTransaction,
   type LineOptions,
   type OperationOptions,
   type PreparedLine,
   single,
+  type TakeOptions,
 } from '../ledger/book.ts'
+import type { BookDeclaration } from '../ledger/declaration.ts'
 import {
   createHolds,
   type Hold,
@@ -19,17 +23,19 @@ import {
   type WithHoldOptions,
   withHold,
 } from '../ledger/holds.ts'
-import type { Kernel } from '../ledger/index.ts'
-import { type Amount, amountText, type Key, kinds, nameText } from '../ledger/operation.ts'
+import { invalid } from '../ledger/calendar.ts'
+import type { Kernel } from '../ledger/kernel.ts'
+import { type Amount, amountText, flags, type Key, kinds, nameText } from '../ledger/operation.ts'
 import type { Verdict } from '../ledger/verdict.ts'
 import { DenyCache, type DenyCacheOptions } from './deny-cache.ts'
 import { createQuotaUpkeep, type QuotaUpkeep } from './quota-upkeep.ts'
-import { invalid, type QuotaLine, type Window, windowOf } from './window.ts'
+import { type QuotaLine, type Window, windowOf } from './window.ts'
 
 export type { LineOptions } from '../ledger/book.ts'
 export type { DenyCacheOptions } from './deny-cache.ts'
 export type { PeekOptions, QuotaUpkeep, UsedRow } from './quota-upkeep.ts'
-export type { Period, Window } from './window.ts'
+export type { Period } from '../ledger/calendar.ts'
+export type { Window } from './window.ts'
 
 /** Declares a quota. */
 export type QuotaOptions<K extends AmountKind = 'number'> = Window &
@@ -38,6 +44,11 @@ export type QuotaOptions<K extends AmountKind = 'number'> = Window &
     readonly name: string
     /** One limit for all, or a function of the key. A limit set for a key by `setLimit` wins. */
     readonly limit: Amount | ((key: string) => Amount | Promise<Amount>)
+    /**
+     * Whether what goes beyond the limit is taken as well: `available` is below zero then, and `over` of `ledger.usage`
+     * says how much it was. For calendar windows. @defaultValue false
+     */
+    readonly overage?: boolean
     /** @defaultValue 'number' */
     readonly amounts?: K
     /**
@@ -49,7 +60,7 @@ export type QuotaOptions<K extends AmountKind = 'number'> = Window &
   }
 
 /** Options of `consume`. */
-export interface ConsumeOptions extends OperationOptions {
+export interface ConsumeOptions extends TakeOptions {
   /**
    * The operation id was made for this call and was never sent before, so a remembered refusal may
    * answer it. Never say so of a retry: it might have been accepted the first time.
@@ -59,7 +70,7 @@ export interface ConsumeOptions extends OperationOptions {
 }
 
 /** Options of `hold`. */
-export interface HoldOptions extends ConsumeOptions {
+export interface HoldOptions extends Omit<ConsumeOptions, 'upTo'> {
   /** How long it lives if nobody ends it, on the server's clock. */
   readonly ttl: Duration
 }
@@ -82,13 +93,18 @@ export interface Quota<Tx, A> extends Holds<Tx, A>, QuotaUpkeep<Tx, A> {
    * @throws LEDGER_AMOUNT_INVALID, LEDGER_NAME_INVALID, LEDGER_OUTCOME_UNKNOWN, SCHEMA_MISSING
    */
   consume(key: Key, cost: Amount, options: ConsumeOptions): Promise<Verdict<A>>
-  consume(tx: Tx, key: Key, cost: Amount, options: OperationOptions): Promise<Verdict<A>>
+  consume(tx: Tx, key: Key, cost: Amount, options: InTransaction<TakeOptions>): Promise<Verdict<A>>
   /** Puts an estimate aside, to be settled when the cost is known. */
   hold(key: Key, estimate: Amount, options: HoldOptions): Promise<Verdict<A>>
-  hold(tx: Tx, key: Key, estimate: Amount, options: HoldOptions): Promise<Verdict<A>>
+  hold(tx: Tx, key: Key, estimate: Amount, options: InTransaction<HoldOptions>): Promise<Verdict<A>>
   /** Gives back what an operation used, to the window it was taken from; never more than it took. */
   refund(key: Key, amount: Amount, options: RefundOptions): Promise<Verdict<A>>
-  refund(tx: Tx, key: Key, amount: Amount, options: RefundOptions): Promise<Verdict<A>>
+  refund(
+    tx: Tx,
+    key: Key,
+    amount: Amount,
+    options: InTransaction<RefundOptions>,
+  ): Promise<Verdict<A>>
   /**
    * Reserves, runs the body, settles; releases if the body throws; expires if the process dies.
    *
@@ -107,19 +123,32 @@ export interface Quota<Tx, A> extends Holds<Tx, A>, QuotaUpkeep<Tx, A> {
 /** A quota over the kernel. */
 export function createQuota<Tx, K extends AmountKind = 'number'>(
   kernel: Kernel<Tx>,
-  options: QuotaOptions<K>,
+  given: QuotaOptions<K>,
 ): Quota<Tx, AmountOf<K>> {
+  const options = optionsGiven(given)
   type A = AmountOf<K>
   const book = nameText(options.name, 'book')
   const window = windowOf(options)
+  kernel.declare(book, declarationOf(options))
   const amounts = amountReader((options.amounts ?? 'number') as K)
   const cache =
-    options.denyCache === undefined ? undefined : new DenyCache<A>(book, options.denyCache)
+    options.denyCache === undefined
+      ? undefined
+      : new DenyCache<A>(book, optionsGiven(options.denyCache, 'denyCache'))
   const holds = holdsOf(createHolds(kernel, book, options, amounts), window.rollingMs, cache)
+
+  const beyond = options.overage === true ? { flags: flags.unchecked } : {}
+  if (options.overage === true && !('per' in options)) {
+    throw invalid('overage', 'overage is for calendar windows: a rate would never be refused')
+  }
 
   const limitText = (limit: Amount): string => {
     // Before anything is sent: afterwards it would have been applied.
-    if (options.amounts !== 'bigint' && limit > Number.MAX_SAFE_INTEGER) {
+    if (
+      options.amounts !== 'bigint' &&
+      typeof limit === 'bigint' &&
+      limit > Number.MAX_SAFE_INTEGER
+    ) {
       throw holdfastError('LEDGER_AMOUNT_UNSAFE')
     }
     return amountText(limit, 'limit', 0n)
@@ -128,12 +157,12 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
   const limitOf = (key: string): string | Promise<string> => {
     if (typeof options.limit !== 'function') return limitText(options.limit)
     const limit = options.limit(key)
-    return typeof limit === 'object' ? limit.then(limitText) : limitText(limit)
+    return typeof limit === 'object' && limit !== null ? limit.then(limitText) : limitText(limit)
   }
   /** What uses up or puts aside under a limit. */
   const taking = (limit: string, amount: Amount, ttlMs: number | undefined): QuotaLine => {
     const kind = ttlMs === undefined && window.rollingMs === undefined ? kinds.debit : kinds.hold
-    const line = { kind, book, amount: amountText(amount), ...window.line(limit) }
+    const line = { kind, book, amount: amountText(amount), ...window.line(limit), ...beyond }
     return ttlMs === undefined ? line : { ...line, ttlMs }
   }
   /** What gives back. The window it was taken from is known to the database. */
@@ -155,8 +184,13 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     if (ttlMs !== undefined) assertHolds(window.rollingMs)
     const asked = limitOf(nameText(key, 'key'))
     const limit = typeof asked === 'string' ? asked : await asked
-    const request = single(taking(limit, amount, ttlMs), key, operation)
-    if (cache === undefined || tx !== undefined) return await kernel.apply(tx, request, amounts)
+    const { upTo = false } = operation
+    if (upTo) assertHolds(window.rollingMs)
+    const line = taking(limit, amount, ttlMs)
+    const request = single(upTo ? { ...line, flags: flags.upTo } : line, key, operation)
+    if (cache === undefined || tx !== undefined || upTo) {
+      return await kernel.apply(tx, request, amounts)
+    }
     const account = accountId(operation.scope ?? String(key), book, String(key))
     const { freshId: isNew = false } = operation
     const question = { account, cost: BigInt(amount), limit: BigInt(limit), isNew }
@@ -175,16 +209,16 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     }),
     async consume(...args: readonly unknown[]) {
       const [tx, key, cost, rest] = calledWith<Tx>(args)
-      return await take(tx, key, cost as Amount, rest as ConsumeOptions)
+      return await take(tx, key, cost as Amount, optionsGiven(rest as ConsumeOptions | undefined))
     },
     async hold(...args: readonly unknown[]) {
       const [tx, key, estimate, rest] = calledWith<Tx>(args)
-      const options = rest as HoldOptions
+      const options = optionsGiven(rest as HoldOptions | undefined)
       return await take(tx, key, estimate as Amount, options, durationMs(options.ttl, 'ttl'))
     },
     async refund(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
-      const { of, ...operation } = rest as RefundOptions
+      const { of, ...operation } = optionsGiven(rest as RefundOptions | undefined)
       const request = single(returning(amount as Amount, of), key, operation)
       try {
         return await kernel.apply(tx, request, amounts)
@@ -217,6 +251,16 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     },
   }
   return quota
+}
+
+function declarationOf(options: QuotaOptions<AmountKind>): BookDeclaration {
+  const { amounts = 'number' } = options
+  if ('rolling' in options) return { as: 'quota', rolling: options.rolling, amounts }
+  if ('rate' in options) return { as: 'quota', rate: options.rate, amounts }
+  const { per, timeZone } = options
+  return per === 'lifetime' || timeZone === undefined
+    ? { as: 'quota', per, amounts }
+    : { as: 'quota', per, timeZone, amounts }
 }
 
 /** Whatever ends a hold may make room. */
@@ -255,6 +299,6 @@ function assertHolds(rollingMs: number | undefined): void {
   if (rollingMs === undefined) return
   throw invalid(
     'rolling',
-    'a rolling window has no holds and no refunds: release(verdict.holdId) gives back what was used',
+    'a rolling window has no holds, no refunds and no upTo: release(verdict.holdId) gives back what was used',
   )
 }

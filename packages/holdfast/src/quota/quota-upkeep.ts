@@ -1,13 +1,15 @@
+import { optionsGiven } from '../core/given.ts'
 import { accountId } from '../ledger/account-id.ts'
 import { type AdjustOptions, adjustment } from '../ledger/adjusting.ts'
-import { calledWith, type OperationOptions, single } from '../ledger/book.ts'
-import type { Kernel } from '../ledger/index.ts'
+import { calledWith, type InTransaction, type OperationOptions, single } from '../ledger/book.ts'
+import { invalid } from '../ledger/calendar.ts'
+import type { Kernel } from '../ledger/kernel.ts'
 import { setLimit } from '../ledger/limit.ts'
-import { type Opened, type OpeningOptions, openAccounts } from '../ledger/opening.ts'
+import { assertRows, type Opened, type OpeningOptions, openAccounts } from '../ledger/opening.ts'
 import { type Amount, amountText, type Key, kinds, nameText } from '../ledger/operation.ts'
 import { type Peek, peek } from '../ledger/peek.ts'
 import type { AmountReader, Verdict } from '../ledger/verdict.ts'
-import { invalid, type WindowLines } from './window.ts'
+import { type WindowLines } from './window.ts'
 
 /** Options of `peek`. */
 export interface PeekOptions {
@@ -38,14 +40,22 @@ export interface QuotaUpkeep<Tx, A> {
   peek(tx: Tx, key: Key, options?: PeekOptions): Promise<Peek<A>>
   /**
    * Sets the limit of one key, from now on and in windows to come, whatever the quota declares; `null`
-   * goes back to what it declares. Below what is used it only stops what comes next. `allowance` of the
-   * verdict is the limit; ask `peek` for what is left of it. Not for rates.
+   * goes back to what it declares. Below what is used it only stops what comes next. Not for rates.
    *
    * @example await calls.setLimit(customerId, 10_000, { operationId: `plan-${plan.id}` })
    * @throws LEDGER_AMOUNT_INVALID, LEDGER_NAME_INVALID, OPTION_INVALID, LEDGER_OUTCOME_UNKNOWN
    */
-  setLimit(key: Key, limit: Amount | null, options: OperationOptions): Promise<Verdict<A>>
-  setLimit(tx: Tx, key: Key, limit: Amount | null, options: OperationOptions): Promise<Verdict<A>>
+  setLimit(
+    key: Key,
+    limit: Amount | null,
+    options: InTransaction<OperationOptions>,
+  ): Promise<Verdict<A>>
+  setLimit(
+    tx: Tx,
+    key: Key,
+    limit: Amount | null,
+    options: InTransaction<OperationOptions>,
+  ): Promise<Verdict<A>>
   /**
    * Corrects what is left in the current window: above zero gives, below zero takes, whatever the
    * limit. Says why. Not for rolling windows.
@@ -53,7 +63,12 @@ export interface QuotaUpkeep<Tx, A> {
    * @throws OPTION_INVALID, LEDGER_AMOUNT_INVALID, LEDGER_NAME_INVALID, LEDGER_OUTCOME_UNKNOWN
    */
   adjust(key: Key, amount: Amount, options: AdjustOptions): Promise<Verdict<A>>
-  adjust(tx: Tx, key: Key, amount: Amount, options: AdjustOptions): Promise<Verdict<A>>
+  adjust(
+    tx: Tx,
+    key: Key,
+    amount: Amount,
+    options: InTransaction<AdjustOptions>,
+  ): Promise<Verdict<A>>
   /**
    * Imports what was used before, into the current window, whatever the limit. May be run again under
    * the same `operationId` after it stopped half-way. Not for rates and rolling windows.
@@ -89,16 +104,17 @@ export function createQuotaUpkeep<Tx, A>(
   return {
     async peek(...args: readonly unknown[]) {
       const [tx, key, options] = calledWith<Tx>(args)
-      const { cost = 1, scope } = (options ?? {}) as PeekOptions
+      const { cost = 1, scope } = optionsGiven(options as PeekOptions | undefined)
       const keyText = nameText(key, 'key')
       const home = scope === undefined ? keyText : nameText(scope, 'scope')
-      const line = { ...window.line(await limitOf(keyText)), amount: amountText(cost, 'cost') }
+      const amount = amountText(cost, 'cost')
+      const line = { ...window.line(await limitOf(keyText)), book, amount }
       return await peek(kernel, tx, accountId(home, book, keyText), line, amounts)
     },
     async setLimit(...args: readonly unknown[]) {
       const [tx, key, asked, rest] = calledWith<Tx>(args)
       if (isRate) throw invalid('limit', 'a rate has no limits by key: declare it as a function')
-      const options = rest as OperationOptions
+      const options = optionsGiven(rest as OperationOptions | undefined)
       const declared = await limitOf(nameText(key, 'key'))
       const limit = asked === null ? declared : amountText(asked, 'limit', 0n)
       // Before it is sent: afterwards it would have been applied.
@@ -114,7 +130,7 @@ export function createQuotaUpkeep<Tx, A>(
     async adjust(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
       assertCounted()
-      const options = rest as AdjustOptions
+      const options = optionsGiven(rest as AdjustOptions | undefined)
       const operation = adjustment(place(), key, amount as Amount, options)
       try {
         return await kernel.apply(tx, operation, amounts)
@@ -134,7 +150,9 @@ export function createQuotaUpkeep<Tx, A>(
 async function* owedBy(
   rows: Iterable<UsedRow> | AsyncIterable<UsedRow>,
 ): AsyncGenerator<{ key: Key; balance: bigint; scope?: string }> {
-  for await (const { used, ...row } of rows) {
+  assertRows(rows)
+  for await (const each of rows) {
+    const { used, ...row } = optionsGiven(each, 'rows')
     yield { ...row, balance: -BigInt(amountText(used, 'used', 0n)) }
   }
 }

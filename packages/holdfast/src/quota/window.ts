@@ -1,9 +1,6 @@
 import { type Duration, durationMs } from '../core/duration.ts'
-import { holdfastError } from '../core/errors.ts'
+import { assertPeriod, assertTimeZone, invalid, type Period } from '../ledger/calendar.ts'
 import { type Amount, amountText, flags, type Line } from '../ledger/operation.ts'
-
-/** Calendar windows; `lifetime` never ends. */
-export type Period = 'minute' | 'hour' | 'day' | 'week' | 'month' | 'lifetime'
 
 /** What a quota counts, and over which time. */
 export type Window =
@@ -29,6 +26,10 @@ export interface WindowLines {
 
 /** @throws OPTION_INVALID */
 export function windowOf(options: Window): WindowLines {
+  const given = ['per', 'rolling', 'rate'].filter(
+    (window) => (options as Readonly<Record<string, unknown>>)[window] !== undefined,
+  )
+  if (given.length !== 1) throw invalid('per', 'a quota has one of per, rolling and rate')
   if ('rolling' in options) {
     const rollingMs = durationMs(options.rolling, 'rolling')
     return {
@@ -41,25 +42,25 @@ export function windowOf(options: Window): WindowLines {
     const burst = options.burst === undefined ? undefined : amountText(options.burst, 'burst')
     return {
       rollingMs: undefined,
-      line: (limit) => ({ allowance: burst ?? limit, everyUs: everyUs(rateUs, BigInt(limit)) }),
+      line: (limit) => ({
+        allowance: burstOf(burst, limit),
+        everyUs: everyUs(rateUs, BigInt(limit)),
+      }),
     }
   }
   const { per, timeZone = 'UTC' } = options
-  if (!(per in periods)) {
-    throw invalid('per', `per must be one of ${Object.keys(periods).join(', ')}`)
-  }
+  assertPeriod(per)
   if (per === 'lifetime') return { rollingMs: undefined, line: (allowance) => ({ allowance }) }
   assertTimeZone(timeZone)
   return { rollingMs: undefined, line: (allowance) => ({ allowance, unit: per, zone: timeZone }) }
 }
 
-const periods: Readonly<Record<Period, true>> = {
-  minute: true,
-  hour: true,
-  day: true,
-  week: true,
-  month: true,
-  lifetime: true,
+/** After so many of its times an unused rate is full, whatever its burst; `forget_windows` counts on it. */
+const mostBurst = 1_000n
+
+function burstOf(burst: string | undefined, limit: string): string {
+  if (burst === undefined || BigInt(burst) <= BigInt(limit) * mostBurst) return burst ?? limit
+  throw invalid('burst', `burst is more than ${mostBurst} times the limit`)
 }
 
 /**
@@ -73,21 +74,4 @@ function everyUs(rateUs: bigint, limit: bigint): string {
     throw invalid('limit', 'the rate is too fine: count in larger units, or over a longer time')
   }
   return String(every)
-}
-
-/** Offsets are refused: PostgreSQL reads the sign of `+02:00` the other way round. */
-function assertTimeZone(timeZone: string): void {
-  try {
-    if (/^[A-Za-z]/.test(timeZone)) {
-      new Intl.DateTimeFormat('en', { timeZone })
-      return
-    }
-  } catch {
-    // Not a name that is known.
-  }
-  throw invalid('timeZone', 'timeZone must be a name like America/Santiago')
-}
-
-export function invalid(option: string, subject: string): Error {
-  return holdfastError('OPTION_INVALID', { details: { option, subject } })
 }

@@ -3,68 +3,80 @@ import { type Blocker, holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
 import { within } from '../core/within.ts'
 import { blockersFrom } from '../engines/postgres/activity.ts'
-import { boundLookup } from '../engines/postgres/row-blockers.ts'
+import type { EndedBy } from '../engines/postgres/wait-limit.ts'
+import { boundLookup, type Waiter } from '../engines/postgres/row-blockers.ts'
+import { lookupLimitMs } from '../tx/blockers.ts'
 
-/** How long the error may be held back to name the blocker. */
-const lookupLimitMs = 100
 const bound: Statement = boundLookup(lookupLimitMs)
 
 /** What a lock that was not granted is known by. */
 export interface Refused<Tx> {
   readonly code: 'ROWS_TIMEOUT' | 'ROWS_BUSY'
+  readonly endedBy: EndedBy | undefined
   readonly cause: unknown
   readonly subject: string
-  readonly waitMs: number
+  /** When the call was made, by `performance.now()`. */
+  readonly called: number
+  readonly waiter: Omit<Waiter, 'waitedMs'>
   /** Set if the transaction outlived the failure and can be asked itself. */
   readonly usable: Transaction<Tx> | undefined
-  /** Questions after the blockers, asked in turn until one is answered. */
-  readonly questions: readonly Statement[]
+  readonly questions: Questions
 }
+
+/** Questions after the blockers of who has waited, asked in turn until one is answered. */
+export type Questions = readonly ((waiter: Waiter) => Statement)[]
 
 /** The error for a lock that was not granted, with whoever held it at this moment. */
 export async function contention<Tx>(driver: Driver<Tx>, refused: Refused<Tx>): Promise<Error> {
-  const { code, cause, subject, waitMs, usable, questions } = refused
+  const { code, endedBy, cause, subject, called, usable } = refused
+  const waitMs = performance.now() - called
   const blockers =
-    usable === undefined ? await lookBeside(driver, questions) : await lookInside(usable, questions)
+    usable === undefined
+      ? ((await askBeside(driver, (transaction) => look(transaction, refused))) ?? [])
+      : await lookInside(usable, refused)
   publish(code === 'ROWS_BUSY' ? channels.rowsBusy : channels.rowsTimeout, {
     table: subject,
     waitMs,
     blockers,
   })
-  return holdfastError(code, { cause, details: { subject }, blockers })
+  const details = endedBy === undefined ? { subject } : { subject, endedBy }
+  return holdfastError(code, { cause, details, blockers })
 }
 
-/** In a transaction of its own, on another connection: the caller's is aborted. */
-async function lookBeside<Tx>(
+/**
+ * In a transaction of its own, on another connection: the caller's is aborted. Nothing if it fails, or there is no answer
+ * in time.
+ */
+export async function askBeside<Tx, T>(
   driver: Driver<Tx>,
-  questions: readonly Statement[],
-): Promise<readonly Blocker[]> {
+  ask: (transaction: Transaction<Tx>) => Promise<T>,
+): Promise<T | undefined> {
   let late = false
-  const looking = driver.transaction(
+  const asking = driver.transaction(
     async (transaction, opened) => {
-      // A connection came free only after the error had gone out without blockers.
-      if (late) return []
+      // A connection came free only after the error had gone out.
+      if (late) return undefined
       await (opened ?? transaction.query(bound))
-      return look(transaction, questions)
+      return await ask(transaction)
     },
-    { scopes: [], opening: bound },
+    { scopes: [], opening: () => bound, connectWithinMs: lookupLimitMs },
   )
-  const blockers = await within(looking, lookupLimitMs)
+  const answer = await within(asking, lookupLimitMs)
   late = true
-  return blockers ?? []
+  return answer
 }
 
 /** In a savepoint of the caller's transaction, undone in any case: its bounds must not stay. */
 async function lookInside<Tx>(
   transaction: Transaction<Tx>,
-  questions: readonly Statement[],
+  refused: Refused<Tx>,
 ): Promise<readonly Blocker[]> {
   let blockers: readonly Blocker[] = []
   const undo = new Error('undo')
   try {
     await transaction.nested(async (inner) => {
       await inner.query(bound)
-      blockers = await look(inner, questions)
+      blockers = await look(inner, refused)
       throw undo
     })
   } catch {
@@ -79,10 +91,11 @@ async function lookInside<Tx>(
  */
 async function look<Tx>(
   transaction: Transaction<Tx>,
-  questions: readonly Statement[],
+  { questions, called, waiter }: Refused<Tx>,
 ): Promise<readonly Blocker[]> {
   for (const question of questions) {
-    const found = blockersFrom(await transaction.query(question))
+    const waitedMs = performance.now() - called
+    const found = blockersFrom(await transaction.query(question({ ...waiter, waitedMs })))
     if (found.length > 0) return found
   }
   return []

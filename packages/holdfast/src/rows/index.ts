@@ -1,13 +1,27 @@
-import type { Driver, Row } from '../core/driver.ts'
+import { callSite } from '../core/call-site.ts'
+import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import type { RowStrength } from '../engines/postgres/rows.ts'
-import { isTableLockMode, type TableLockMode } from '../engines/postgres/table-lock.ts'
-import { retryDefaults } from '../tx/retry.ts'
-import { type Attempt, type RunOptions, runTransaction } from '../tx/run.ts'
+import { assertFunction, assertTexts, optionsGiven } from '../core/given.ts'
+import { defaultTerms, type WaitTerms, waitTerms } from '../core/wait.ts'
+import type { RowAnswer, RowStrength } from '../engines/postgres/rows.ts'
+import {
+  isTableLockMode,
+  type TableLockMode,
+  tableLockModes,
+} from '../engines/postgres/table-lock.ts'
+import { inTurn } from '../tx/in-turn.ts'
+import { type RetryPolicy, retryTerms } from '../tx/retry.ts'
+import {
+  type Attempt,
+  type RunOptions,
+  runTransaction,
+  type TxOptions,
+  withTxDefaults,
+} from '../tx/run.ts'
 import { type LockedRows, lockRows, type LockRowsOptions } from './lock-rows.ts'
 import { lockTable, type LockTableOptions } from './lock-table.ts'
 import { displayName, type RowKey, rowTarget, type TableInput, tableName } from './row-key.ts'
-import { checkedWait, type TableWait } from './row-wait.ts'
+import { rowWords, type TableWait, tableWords } from './row-wait.ts'
 import { updateVersioned, type VersionedUpdate, versionedTarget } from './update-versioned.ts'
 import { type CheckedCall, type VersionCheck, withVersionCheck } from './with-version-check.ts'
 
@@ -24,11 +38,10 @@ export type { VersionCheck, WorkAttempt } from './with-version-check.ts'
 
 /** Settings of the room. */
 export interface RowsOptions {
-  /**
-   * How calls wait that do not say so themselves. `block` adds no round trip and leaves the
-   * transaction's lock_timeout in force; a number costs one more. @defaultValue 'block'
-   */
+  /** How calls wait that do not say so themselves. @defaultValue '2 s' */
   readonly wait?: TableWait
+  /** Defaults of the transactions that it opens. */
+  readonly tx?: TxOptions
 }
 
 /** Rows and tables of the caller's own, locked in the caller's own transaction. */
@@ -68,7 +81,7 @@ export interface Rows<Tx> {
    *
    * @example await hf.rows.updateVersioned(tx, 'documents', id, { version: doc.version, set: { body } })
    * @throws ROWS_VERSION_CONFLICT (`details.reason` is `changed`, with `foundVersion`, or `missing`),
-   * ROWS_TIMEOUT, ROWS_OUTSIDE_TRANSACTION, ROWS_KEY_INVALID, OPTION_INVALID
+   * ROWS_CHANGE_SUPPRESSED, ROWS_BUSY, ROWS_TIMEOUT, ROWS_OUTSIDE_TRANSACTION, ROWS_KEY_INVALID, OPTION_INVALID
    */
   updateVersioned<R = Row>(
     tx: Tx,
@@ -98,7 +111,8 @@ export interface Rows<Tx> {
    *   work: (doc) => summarize(doc.body),
    *   write: async (tx, doc, summary) => { await save(tx, doc.id, summary) },
    * })
-   * @throws ROWS_MISSING, ROWS_VERSION_CONFLICT, ROWS_BUSY, ROWS_TIMEOUT, TX_NESTED, OPTION_INVALID;
+   * @throws ROWS_MISSING, ROWS_VERSION_CONFLICT, ROWS_CHANGE_SUPPRESSED, ROWS_BUSY, ROWS_TIMEOUT, TX_NESTED,
+   * OPTION_INVALID;
    * those of `tx.run`
    */
   withVersionCheck<R = Row, Result = unknown, Written = unknown>(
@@ -109,31 +123,53 @@ export interface Rows<Tx> {
 }
 
 const strengths: readonly RowStrength[] = ['update', 'no key update', 'share', 'key share']
-const rowWaits: readonly string[] = ['block', 'nowait', 'skip']
-const tableWaits: readonly string[] = ['block', 'nowait']
 
 /** Row and table locks over a driver. */
 export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): Rows<Tx> {
-  const defaultWait: TableWait = checkedWait(options.wait ?? 'block', tableWaits)
-  return {
+  const defaultWait = defaultTerms(options.wait, tableWords)
+  /** Runs a call in its turn, with what is left of its wait by then. */
+  const joined = <C extends { readonly wait: WaitTerms }, T>(
+    tx: Tx,
+    subject: string,
+    call: C,
+    run: (transaction: Transaction<Tx>, call: C) => Promise<T>,
+  ): Promise<T> => {
+    const terms = {
+      wait: call.wait,
+      late: () => holdfastError('ROWS_TIMEOUT', { details: { subject, endedBy: 'wait' } }),
+      outside: () => holdfastError('ROWS_OUTSIDE_TRANSACTION', { details: { subject } }),
+    }
+    return inTurn(driver, tx, terms, (transaction, wait) => run(transaction, { ...call, wait }))
+  }
+  const rows: Rows<Tx> = {
     async lock<R, K extends RowKey>(
       tx: Tx,
       table: TableInput,
       keys: readonly K[],
-      lockOptions: LockRowsOptions = {},
+      given?: LockRowsOptions,
     ): Promise<LockedRows<R, K>> {
+      const site = callSite(rows.lock)
+      const lockOptions = optionsGiven(given)
+      assertTexts(lockOptions.columns, 'columns')
+      if (!Array.isArray(keys)) throw keysNoList()
       const { strength = 'no key update', columns, keepTransaction = false } = lockOptions
-      if (!strengths.includes(strength)) throw invalid('strength')
+      if (!strengths.includes(strength)) throw invalid('strength', strengths)
       const target = rowTarget(table, lockOptions.keyColumns)
-      const answers = await lockRows(driver, driver.join(tx), {
+      const call = {
         target,
         keys,
         strength,
-        wait: checkedWait(lockOptions.wait ?? defaultWait, rowWaits),
+        wait: waitTerms(lockOptions.wait, defaultWait, rowWords),
         columns,
         versionColumn: undefined,
         keepTransaction,
-      })
+        site,
+      }
+      const subject = displayName(target.table)
+      const found = await joined(tx, subject, call, (transaction, timed) =>
+        lockRows(driver, transaction, timed),
+      )
+      const answers = byKey(found)
       const rest = answers.filter(({ locked }) => !locked)
       const keyAt = ({ position }: { readonly position: number }): K => keys[position] as K
       const result: LockedRows<R, K> = {
@@ -144,38 +180,48 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
       if (lockOptions.expectAll === true && rest.length > 0) {
         const { missing, skipped } = result
         throw holdfastError('ROWS_MISSING', {
-          details: {
-            subject: displayName(target.table),
-            missing: missing.length,
-            skipped: skipped.length,
-          },
+          details: { subject, missing: missing.length, skipped: skipped.length },
         })
       }
       return result
     },
-    async lockTable(tx, table, mode, lockOptions = {}) {
-      if (!isTableLockMode(mode)) throw invalid('mode')
-      await lockTable(driver, driver.join(tx), {
+    async lockTable(tx, table, mode, given) {
+      const lockOptions = optionsGiven(given)
+      if (!isTableLockMode(mode)) throw invalid('mode', tableLockModes)
+      const call = {
         table: tableName(table),
         mode,
-        wait: checkedWait(lockOptions.wait ?? defaultWait, tableWaits),
+        wait: waitTerms(lockOptions.wait, defaultWait, tableWords),
         keepTransaction: lockOptions.keepTransaction ?? false,
-      })
+      }
+      await joined(tx, displayName(call.table), call, (transaction, timed) =>
+        lockTable(driver, transaction, timed),
+      )
     },
-    async updateVersioned<R>(tx: Tx, table: TableInput, key: RowKey, update: VersionedUpdate) {
-      const target = versionedTarget(table, update)
-      return (await updateVersioned(driver, driver.join(tx), target, key, update)) as R
+    async updateVersioned<R>(tx: Tx, table: TableInput, key: RowKey, given: VersionedUpdate) {
+      const update = optionsGiven(given, 'update')
+      assertTexts(update.columns, 'columns')
+      const call = {
+        ...update,
+        site: callSite(rows.updateVersioned),
+        target: versionedTarget(table, update),
+        key,
+        wait: waitTerms(update.wait, defaultWait, tableWords),
+      }
+      return (await joined(tx, displayName(call.target.table), call, (transaction, timed) =>
+        updateVersioned(driver, transaction, timed),
+      )) as R
     },
-    async optimistic(body, runOptions = {}) {
-      const { retry } = runOptions
-      const on = [
-        ...(retry === false ? [] : (retry?.on ?? retryDefaults.on)),
-        'ROWS_VERSION_CONFLICT',
-      ]
+    async optimistic(body, runOptions) {
+      assertFunction(body)
+      const filled = withTxDefaults(options.tx, runOptions)
+      const { retry } = filled
+      // Before anything is made of it.
+      retryTerms(retry)
       return runTransaction(
         driver,
         (transaction, attempt) => body(transaction.native, attempt),
-        retry === false ? runOptions : { ...runOptions, retry: { ...retry, on } },
+        retry === false ? filled : { ...filled, retry: alsoOnConflict(retry) },
         undefined,
         'rows',
       )
@@ -183,20 +229,49 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
     async withVersionCheck<R, Result, Written>(
       table: TableInput,
       key: RowKey,
-      check: VersionCheck<Tx, R, Result, Written>,
+      given: VersionCheck<Tx, R, Result, Written>,
     ) {
+      const check = optionsGiven(given, 'check')
+      assertFunction(check.work, 'work')
+      assertFunction(check.write, 'write')
+      assertTexts(check.columns, 'columns')
       // The row's type is the caller's word; inside, a row is a row.
       const call = {
         ...(check as unknown as VersionCheck<Tx, Row, unknown, unknown>),
         target: versionedTarget(table, check),
         key,
-        wait: checkedWait(check.wait ?? defaultWait, tableWaits),
+        transaction: withTxDefaults(options.tx, check.transaction),
+        wait: waitTerms(check.wait, defaultWait, tableWords),
       } satisfies CheckedCall<Tx>
       return (await withVersionCheck(driver, call)) as Written
     },
   }
+  return rows
 }
 
-function invalid(option: string): Error {
-  return holdfastError('OPTION_INVALID', { details: { option, subject: option } })
+/** One answer for each key given, in that order. */
+function byKey(
+  found: readonly RowAnswer[],
+): readonly (RowAnswer & { readonly position: number })[] {
+  return found
+    .flatMap((answer) => answer.positions.map((position) => ({ ...answer, position })))
+    .toSorted((a, b) => a.position - b.position)
+}
+
+/** The body reads anew each time, so that losing to somebody else is no reason to give up. */
+function alsoOnConflict(retry: RetryPolicy = {}): RetryPolicy {
+  const conflict = 'ROWS_VERSION_CONFLICT'
+  return retry.onlyOn === undefined
+    ? { ...retry, on: [...(retry.on ?? []), conflict] }
+    : { ...retry, onlyOn: [...retry.onlyOn, conflict] }
+}
+
+function keysNoList(): Error {
+  const subject = 'keys must be a list, also of one key: [id]'
+  return holdfastError('ROWS_KEY_INVALID', { details: { subject } })
+}
+
+function invalid(option: string, allowed: readonly string[]): Error {
+  const subject = `${option} must be one of ${allowed.map((word) => `'${word}'`).join(', ')}`
+  return holdfastError('OPTION_INVALID', { details: { option, subject } })
 }

@@ -2,27 +2,30 @@ import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
+import type { WaitTerms } from '../core/wait.ts'
 import type { TableName } from '../engines/postgres/identifier.ts'
 import { tableLockHolders } from '../engines/postgres/row-blockers.ts'
 import { lockTableText, type TableLockMode } from '../engines/postgres/table-lock.ts'
 import {
-  setLockTimeout,
-  setStatementTimeout,
-  shown,
+  limitWait,
+  restoreTimeouts,
+  showIsolation,
   showLockTimeout,
+  shown,
   showStatementTimeout,
-  statementTimeoutFor,
   utilityLimit,
   type WaitLimit,
+  waitLimitFrom,
 } from '../engines/postgres/wait-limit.ts'
 import { contention } from './contention.ts'
+import { notGranted, waiterOf } from './limited-wait.ts'
 import { assertMaybeOpen } from './lock-rows.ts'
 import { displayName } from './row-key.ts'
 import type { TableWait } from './row-wait.ts'
 
 /** How a table is locked. */
 export interface LockTableOptions {
-  /** @defaultValue the room's `wait`, which is 'block' unless it was set */
+  /** What to do if somebody else has it. @defaultValue '2 s', or what `createHoldfast` was given */
   readonly wait?: TableWait
   /** Keep the transaction usable if the table is not granted, by a savepoint. @defaultValue false */
   readonly keepTransaction?: boolean
@@ -32,7 +35,7 @@ export interface LockTableOptions {
 export interface TableLockCall {
   readonly table: TableName
   readonly mode: TableLockMode
-  readonly wait: TableWait
+  readonly wait: WaitTerms
   readonly keepTransaction: boolean
 }
 
@@ -53,18 +56,24 @@ export async function lockTable<Tx>(
     if (call.keepTransaction) await transaction.nested((inner) => take(inner, call, progress))
     else await take(transaction, call, progress)
   } catch (error) {
-    const state = sqlStateOf(error)
-    if (state === '25P01') {
+    if (sqlStateOf(error) === '25P01') {
       throw holdfastError('ROWS_OUTSIDE_TRANSACTION', { cause: error, details: { subject } })
     }
-    if (state !== '55P03' && !(state === '57014' && ranOut(progress))) throw error
+    const refused = notGranted(
+      error,
+      { wait: call.wait, does: 'lock' },
+      progress.limit,
+      progress.began,
+    )
+    if (refused === undefined) throw error
     throw await contention(driver, {
-      code: call.wait === 'nowait' ? 'ROWS_BUSY' : 'ROWS_TIMEOUT',
+      ...refused,
       cause: error,
       subject,
-      waitMs: performance.now() - began,
+      called: began,
+      waiter: waiterOf(error, progress.limit, call.table),
       usable: call.keepTransaction ? transaction : undefined,
-      questions: [tableLockHolders(call.table, call.mode)],
+      questions: [(waiter) => tableLockHolders(call.table, call.mode, waiter, false)],
     })
   }
   if (channels.rowsTableLocked.hasSubscribers) {
@@ -85,33 +94,28 @@ async function take<Tx>(
   { table, mode, wait }: TableLockCall,
   progress: Progress,
 ): Promise<void> {
-  const text = lockTableText(table, mode, wait === 'nowait')
-  const limit = await limited(transaction, wait, progress.budgetMs)
-  progress.limit = limit
-  progress.began = performance.now()
-  await transaction.command(text)
-  if (limit === undefined) return
-  await transaction.command(setLockTimeout(limit.lockTimeout))
-  await transaction.command(setStatementTimeout(limit.statementTimeout))
-}
-
-async function limited<Tx>(
-  transaction: Transaction<Tx>,
-  wait: TableWait,
-  budgetMs: number | undefined,
-): Promise<WaitLimit | undefined> {
-  if (wait === 'nowait' || (wait === 'block' && budgetMs === undefined)) return undefined
+  const text = lockTableText(table, mode, wait.how === 'nowait')
+  if (wait.how === 'nowait') {
+    await transaction.command(text)
+    return
+  }
+  const request = { ...wait, budgetMs: progress.budgetMs }
+  // Here a SELECT takes no snapshot that lasts, so that it may set the limit, and ask the server's clock.
+  if (shown(await transaction.query(showIsolation)) === 'read committed') {
+    progress.limit = waitLimitFrom(await transaction.query(limitWait(request)))
+    progress.began = performance.now()
+    await transaction.command(text)
+    await transaction.query(restoreTimeouts)
+    return
+  }
   const limit = utilityLimit(
-    wait === 'block' ? Infinity : wait,
-    budgetMs,
+    request,
     shown(await transaction.query(showLockTimeout)),
     shown(await transaction.query(showStatementTimeout)),
   )
-  await transaction.command(setLockTimeout(`${limit.limitMs}ms`))
-  await transaction.command(setStatementTimeout(statementTimeoutFor(limit)))
-  return limit
-}
-
-function ranOut({ limit, began }: Progress): boolean {
-  return limit?.ours === true && performance.now() - began >= limit.limitMs
+  progress.limit = limit
+  for (const setting of limit.set) await transaction.command(setting)
+  progress.began = performance.now()
+  await transaction.command(text)
+  for (const setting of limit.restore) await transaction.command(setting)
 }

@@ -1,4 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
+import { assertTexts, optionsGiven } from '../core/given.ts'
 import type { TableName } from '../engines/postgres/identifier.ts'
 import type { RowTarget } from '../engines/postgres/rows.ts'
 
@@ -23,6 +24,7 @@ export interface KeyOptions {
 
 /** The table and key columns of a call. */
 export function rowTarget(table: TableInput, keyColumns: readonly string[] = ['id']): RowTarget {
+  assertTexts(keyColumns, 'keyColumns')
   if (keyColumns.length === 0 || new Set(keyColumns).size < keyColumns.length) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'keyColumns', subject: 'keyColumns is empty or names a column twice' },
@@ -32,7 +34,14 @@ export function rowTarget(table: TableInput, keyColumns: readonly string[] = ['i
 }
 
 export function tableName(table: TableInput): TableName {
-  if (typeof table !== 'string') return table
+  if (typeof table !== 'string') {
+    const { table: name, schema } = optionsGiven(table, 'table')
+    const isNamed = typeof name === 'string' && ['string', 'undefined'].includes(typeof schema)
+    if (isNamed) return table
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'table', subject: 'table must be a name or { schema, table }' },
+    })
+  }
   if (table.includes('.')) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'table', subject: 'a dot in a table name; use { schema, table }' },
@@ -49,9 +58,8 @@ export function displayName({ schema, table }: TableName): string {
 /** The key columns of one key as text, which is what the server types best. */
 export function keyFields(key: RowKey, { keyColumns }: RowTarget): Record<string, string> {
   if (typeof key !== 'object' || key === null) {
-    const [column, ...more] = keyColumns
-    if (column === undefined || more.length > 0) throw invalidKey('a value for each key column')
-    return { [column]: valueText(key) }
+    if (keyColumns.length !== 1) throw invalidKey('a value for each key column')
+    return { [String(keyColumns[0])]: valueText(key) }
   }
   const given = Object.keys(key)
   if (given.length !== keyColumns.length) throw invalidKey('exactly the key columns')

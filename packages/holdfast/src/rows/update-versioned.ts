@@ -1,7 +1,9 @@
+import type { CallSite } from '../core/call-site.ts'
 import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertText, optionsGiven } from '../core/given.ts'
 import { channels, publish } from '../core/events.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
+import { atMost, type WaitTerms } from '../core/wait.ts'
 import {
   rowLockHolders,
   rowShareHolders,
@@ -12,8 +14,9 @@ import {
   updateVersion,
   type VersionedTarget,
 } from '../engines/postgres/row-version.ts'
-import { contention } from './contention.ts'
+import { LimitedWait } from './limited-wait.ts'
 import { assertMaybeOpen } from './lock-rows.ts'
+import type { TableWait } from './row-wait.ts'
 import {
   displayName,
   keyFields,
@@ -23,6 +26,7 @@ import {
   type TableInput,
   valueText,
 } from './row-key.ts'
+import { watchRowOrder } from './row-order.ts'
 import { type SetValues, setJson } from './set-values.ts'
 
 /** Where the version is. */
@@ -39,12 +43,28 @@ export interface VersionedUpdate extends VersionOptions {
   readonly set: SetValues
   /** Columns to return. Name them where the client cannot read all. @defaultValue all */
   readonly columns?: readonly string[]
+  /**
+   * How long to wait for somebody who has the row. An update cannot do without waiting at all: `'nowait'` is
+   * ROWS_BUSY after 50 ms.
+   * @defaultValue '2 s', or what `createHoldfast` was given
+   */
+  readonly wait?: TableWait
+}
+
+/** `updateVersioned` with its options resolved. */
+export interface UpdateCall extends Omit<VersionedUpdate, 'wait'> {
+  readonly target: VersionedTarget
+  readonly key: RowKey
+  readonly wait: WaitTerms
+  /** Where the change was asked for. */
+  readonly site: CallSite
 }
 
 /** The table, key and version columns of a call. */
 export function versionedTarget(table: TableInput, options: VersionOptions): VersionedTarget {
   const target = rowTarget(table, options.keyColumns)
   const { versionColumn = 'version' } = options
+  assertText(versionColumn, 'versionColumn')
   if (target.keyColumns.includes(versionColumn)) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'versionColumn', subject: 'versionColumn is a key column' },
@@ -57,60 +77,88 @@ export function versionedTarget(table: TableInput, options: VersionOptions): Ver
 export async function updateVersioned<Tx>(
   driver: Driver<Tx>,
   transaction: Transaction<Tx>,
-  target: VersionedTarget,
-  key: RowKey,
-  update: VersionedUpdate,
+  call: UpdateCall,
 ): Promise<Row> {
+  const { target, key, version } = call
+  const set = optionsGiven(call.set, 'set')
   const subject = displayName(target.table)
   assertMaybeOpen(transaction, subject)
-  const { set, version } = update
   if (Object.hasOwn(set, target.versionColumn)) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'set', subject: 'set names the version column, which is counted up' },
     })
   }
   const fields = keyFields(key, target)
-  const soughtJson = JSON.stringify({ ...fields, [target.versionColumn]: valueText(version) })
-  const statement = updateVersion(
-    target,
-    { soughtJson, setJson: setJson(set) },
-    Object.keys(set),
-    update.columns,
-  )
-  const began = performance.now()
-  let rows: readonly Row[]
-  try {
-    rows = await transaction.query(statement)
-  } catch (error) {
-    // The caller's own lock_timeout: this call sets none.
-    if (sqlStateOf(error) !== '55P03') throw error
-    const keysJson = JSON.stringify([fields])
-    throw await contention(driver, {
-      code: 'ROWS_TIMEOUT',
-      cause: error,
-      subject,
-      waitMs: performance.now() - began,
-      usable: undefined,
-      questions: [
-        tableLockHolders(target.table, 'row exclusive'),
-        rowLockHolders(target, keysJson),
-        rowShareHolders(target, keysJson),
-      ],
+  const soughtJson = JSON.stringify({ ...fields, [target.versionColumn]: versionText(version) })
+  const change = { soughtJson, setJson: setJson(set) }
+  const called = performance.now()
+  const attempt = async (wait: WaitTerms): Promise<Row | undefined> => {
+    const waiting = new LimitedWait(driver, transaction, {
+      table: target.table,
+      wait,
+      does: 'change',
     })
+    let rows: readonly Row[]
+    try {
+      rows = await waiting.query(transaction, (unsure) =>
+        updateVersion(target, change, Object.keys(set), call.columns, unsure),
+      )
+    } catch (error) {
+      const keysJson = JSON.stringify([fields])
+      throw await waiting.failure(error, [
+        (waiter) => tableLockHolders(target.table, 'row exclusive', waiter),
+        (waiter) => rowLockHolders(target, keysJson, waiter),
+        (waiter) => rowShareHolders(target, keysJson, 'no key update', waiter),
+      ])
+    }
+    const [changed, ...more] = rows.filter((row) => row['#version'] !== null)
+    if (more.length > 0) {
+      throw holdfastError('ROWS_KEY_INVALID', {
+        details: {
+          subject: `${subject}: the key columns do not identify one row, and all were changed: roll back`,
+        },
+      })
+    }
+    return changed
   }
-  const [changed, ...more] = rows
-  if (more.length > 0) {
-    throw holdfastError('ROWS_KEY_INVALID', {
-      details: { subject: `${subject}: the key columns do not identify one row` },
-    })
+  /** Throws unless the row has that version. A statement of its own: at READ COMMITTED it sees what an update was beaten by. */
+  const assertVersion = async (): Promise<void> => {
+    const [found] = await transaction.query(readVersion(target, JSON.stringify(fields), []))
+    const foundVersion = found === undefined ? undefined : String(found['#version'])
+    if (foundVersion !== valueText(version)) throw versionConflict(target, foundVersion)
+  }
+  let changed = await attempt(call.wait)
+  if (changed === undefined) {
+    await assertVersion()
+    // Suppressed, or another row has taken the place of the one that was waited for: that can be changed now.
+    const { limitMs = Infinity } = call.wait
+    changed = await attempt(atMost(call.wait, limitMs - (performance.now() - called)))
   }
   if (changed === undefined) {
-    // A statement of its own: at READ COMMITTED it sees what the update was beaten by.
-    const [found] = await transaction.query(readVersion(target, JSON.stringify(fields), []))
-    throw versionConflict(target, found === undefined ? undefined : String(found['#version']))
+    await assertVersion()
+    throw changeSuppressed(target)
   }
-  const { '#marked': _, '#version': __, ...row } = changed
+  const { '#limited': _, '#marked': marked, '#version': __, ...row } = changed
+  watchRowOrder(driver, marked, {
+    table: target.table,
+    mode: 'exclusive',
+    waits: true,
+    site: call.site,
+  })
   return row
+}
+
+function versionText(version: unknown): string {
+  if (['number', 'bigint', 'string'].includes(typeof version)) return valueText(version)
+  const subject = 'version must be the version that was read: a number, a bigint or a text'
+  throw holdfastError('OPTION_INVALID', { details: { option: 'version', subject } })
+}
+
+/** The error for a row that is what was read, and was not changed all the same. */
+export function changeSuppressed(target: VersionedTarget): Error {
+  return holdfastError('ROWS_CHANGE_SUPPRESSED', {
+    details: { subject: displayName(target.table) },
+  })
 }
 
 /** The error for a row that is no longer what was read. */

@@ -1,12 +1,18 @@
-import type { Driver, Row } from '../core/driver.ts'
+import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { countVersion, readVersion, type VersionedTarget } from '../engines/postgres/row-version.ts'
+import type { RowAnswer } from '../engines/postgres/rows.ts'
+import { tableLockHolders } from '../engines/postgres/row-blockers.ts'
+import type { TableLockMode } from '../engines/postgres/table-lock.ts'
 import { type RetryInfo, retryDefaults, retrying } from '../tx/retry.ts'
 import { type RunOptions, runTransaction } from '../tx/run.ts'
 import { lockRows } from './lock-rows.ts'
 import { displayName, keyFields, type RowKey } from './row-key.ts'
-import type { RowWait } from './row-wait.ts'
-import { type VersionOptions, versionConflict } from './update-versioned.ts'
+import type { WaitTerms } from '../core/wait.ts'
+import { LimitedWait, type Waiting } from './limited-wait.ts'
+import type { TableWait } from './row-wait.ts'
+import { changeSuppressed, type VersionOptions, versionConflict } from './update-versioned.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** What `work` is told besides the row. */
 export interface WorkAttempt {
@@ -28,8 +34,8 @@ export interface VersionCheck<Tx, R, Result, Written> extends VersionOptions {
    * the ORM changes the version with every change. @defaultValue true
    */
   readonly countVersion?: boolean
-  /** How to wait for the row's lock. @defaultValue the room's `wait` */
-  readonly wait?: Exclude<RowWait, 'skip'>
+  /** How to wait for the row's lock. @defaultValue '2 s', or what `createHoldfast` was given */
+  readonly wait?: TableWait
   /** Columns to read. Name them where the client cannot read all. @defaultValue all */
   readonly columns?: readonly string[]
   readonly signal?: AbortSignal
@@ -43,7 +49,7 @@ export interface VersionCheck<Tx, R, Result, Written> extends VersionOptions {
 export interface CheckedCall<Tx> extends Omit<VersionCheck<Tx, Row, unknown, unknown>, 'wait'> {
   readonly target: VersionedTarget
   readonly key: RowKey
-  readonly wait: RowWait
+  readonly wait: WaitTerms
 }
 
 /**
@@ -56,7 +62,9 @@ export async function withVersionCheck<Tx>(
 ): Promise<unknown> {
   const { attempts = 1, signal, onRetry } = call
   if (!Number.isInteger(attempts) || attempts < 1) {
-    throw holdfastError('OPTION_INVALID', { details: { option: 'attempts', subject: 'attempts' } })
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'attempts', subject: 'attempts must be a whole number, 1 or more' },
+    })
   }
   // The work may be slow by design, so only the number of attempts is limited, not their time.
   const policy = { ...retryDefaults, attempts, budgetMs: Infinity, on: ['ROWS_VERSION_CONFLICT'] }
@@ -83,7 +91,12 @@ async function once<Tx>(
   // slow work than after it.
   const [found] = await runTransaction(
     driver,
-    (transaction) => transaction.query(readVersion(target, JSON.stringify(fields), call.columns)),
+    (transaction) =>
+      limited(driver, transaction, call, {
+        does: 'lock',
+        mode: 'access share',
+        statement: readVersion(target, JSON.stringify(fields), call.columns),
+      }),
     run,
     undefined,
     'rows',
@@ -102,21 +115,48 @@ async function once<Tx>(
   return runTransaction(
     driver,
     async (transaction) => {
-      const [locked] = await lockRows(driver, transaction, {
-        target,
-        keys: [key],
-        strength: 'no key update',
-        wait: call.wait,
-        columns: call.columns,
-        versionColumn: target.versionColumn,
-        keepTransaction: false,
-      })
-      if (locked?.locked !== true) throw versionConflict(target, undefined)
+      const lock = async (): Promise<RowAnswer | undefined> => {
+        const [answer] = await lockRows(driver, transaction, {
+          target,
+          keys: [key],
+          strength: 'no key update',
+          wait: call.wait,
+          columns: call.columns,
+          versionColumn: target.versionColumn,
+          keepTransaction: false,
+          // The first lock of its transaction: there is no order to tell.
+          site: {},
+        })
+        return answer?.locked === true ? answer : undefined
+      }
+      /** Throws unless the row can be seen as it was read. */
+      const assertThere = async (): Promise<void> => {
+        const [seen] = await transaction.query(readVersion(target, JSON.stringify(fields), []))
+        const there = seen?.['#version']
+        if (there === version) return
+        const found = typeof there === 'string' ? there : 'NULL'
+        throw versionConflict(target, seen === undefined ? undefined : found)
+      }
+      let locked = await lock()
+      if (locked === undefined) {
+        await assertThere()
+        // A policy keeps it from us, or another row has taken the place of the one that was waited for.
+        locked = await lock()
+      }
+      if (locked === undefined) {
+        await assertThere()
+        throw changeSuppressed(target)
+      }
       if (locked.version !== version) throw versionConflict(target, locked.version ?? 'NULL')
       const written = await call.write(transaction.native, locked.row, result)
       if (call.countVersion !== false) {
         const sought = { ...fields, [target.versionColumn]: version }
-        await transaction.query(countVersion(target, JSON.stringify(sought)))
+        const [counted] = await limited(driver, transaction, call, {
+          does: 'change',
+          mode: 'row exclusive',
+          statement: countVersion(target, JSON.stringify(sought)),
+        })
+        if (isTrue(counted?.['suppressed'])) throw changeSuppressed(target)
       }
       return written
     },
@@ -124,4 +164,26 @@ async function once<Tx>(
     undefined,
     'rows',
   )
+}
+
+interface LimitedStatement {
+  readonly does: Waiting['does']
+  /** How it locks the table. */
+  readonly mode: TableLockMode
+  readonly statement: Statement
+}
+
+/** For what waits for nobody but those who have locked the whole table, or an index of it. */
+async function limited<Tx>(
+  driver: Driver<Tx>,
+  transaction: Transaction<Tx>,
+  { target: { table }, wait }: CheckedCall<Tx>,
+  { does, mode, statement }: LimitedStatement,
+): Promise<readonly Row[]> {
+  const waiting = new LimitedWait(driver, transaction, { table, wait, does, ours: true })
+  try {
+    return await waiting.query(transaction, () => statement)
+  } catch (error) {
+    throw await waiting.failure(error, [(waiter) => tableLockHolders(table, mode, waiter)])
+  }
 }

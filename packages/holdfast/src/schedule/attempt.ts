@@ -1,14 +1,19 @@
+import { errorText } from '../core/error-text.ts'
 import { randomUUID } from 'node:crypto'
 import { fullJitterMs } from '../core/backoff.ts'
 import type { Driver } from '../core/driver.ts'
 import { isHoldfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
+import { handlerPlacesOf } from '../core/handler-places.ts'
 import { type Span, traced } from '../core/tracing.ts'
 import type { TickClaim, TickKey } from '../engines/postgres/schedule.ts'
 import { runTransaction } from '../tx/run.ts'
 import type { LeasedTick, Settings, Tick, Transactional } from './options.ts'
 import type { ClaimAnswer, FinishAnswer, TickBoard } from './tick-board.ts'
 import { keepTick } from './tick-lease.ts'
+
+/** As long as a pool is waited for. */
+const placeMs = 30_000
 
 /**
  * What became of a tick.
@@ -105,7 +110,7 @@ export class Attempts<Tx> {
     const late: Late = { ms: 0 }
     const outcome =
       work.guarantee === 'transactional' && wanted.pass !== true
-        ? await this.#transactional(work, wanted, late, halt)
+        ? await this.#leavingRoom(halt, () => this.#transactional(work, wanted, late, halt))
         : await this.#leased(wanted, late, halt)
     if (!('outcome' in outcome)) return outcome
     span?.set({ 'holdfast.outcome': outcome.outcome })
@@ -153,6 +158,16 @@ export class Attempts<Tx> {
       ended.failed ? this.#failure(ended.error, claimed.attempt) : {},
     )
     return this.#outcome(outcome, claimed, wanted.manual, ended.error)
+  }
+
+  /** A handler in a transaction leaves a connection of the pool to heartbeats and renewals. */
+  async #leavingRoom<T>(halt: Halt | undefined, run: () => Promise<T>): Promise<T> {
+    const leave = await handlerPlacesOf(this.#driver).take(halt?.told, placeMs)
+    try {
+      return await run()
+    } finally {
+      leave()
+    }
   }
 
   async #transactional(
@@ -261,7 +276,7 @@ export class Attempts<Tx> {
     const { attempts, retryAfterMs } = this.#settings
     const capMs = Math.min(longestPauseMs, retryAfterMs * 2 ** (attempt - 1))
     return {
-      error: textOf(error),
+      error: errorText(error, longestError, { named: true }),
       // Half of it for sure, the rest by chance: others may have failed at the same moment.
       retryMs:
         attempt < attempts
@@ -329,9 +344,4 @@ function tickOf(claimed: Claimed, manual: boolean, signal: AbortSignal): Tick {
     manual,
     signal,
   }
-}
-
-function textOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-  return text.slice(0, longestError).replaceAll('\0', '').toWellFormed()
 }

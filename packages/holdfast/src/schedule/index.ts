@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { pause } from '../core/backoff.ts'
 import type { Driver } from '../core/driver.ts'
+import { optionsGiven } from '../core/given.ts'
 import { holdfastError } from '../core/errors.ts'
 import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import { Attempts, type TickOutcome, type WantedTick } from './attempt.ts'
@@ -57,7 +58,8 @@ export interface Schedule {
   /**
    * Runs what is due by the database's clock, and resolves when it is over. For timers of somebody else
    * (node-cron, `@nestjs/schedule`), which may be early, late or in many processes at once: one that is
-   * early, by up to 30 s and less than half the gap between ticks, waits for its tick.
+   * early, by up to 30 s and less than half the gap between ticks, waits for its tick. While another tick is
+   * at work it waits as long as the schedule's `wait` says, and then tells the tick as `busy`: it stays due.
    *
    * @example cron.schedule('0 3 * * *', nightly.fire)
    * @throws OPTION_INVALID, SCHEMA_MISSING, TX_NESTED
@@ -75,6 +77,8 @@ export interface Schedule {
   /**
    * Takes no further ticks, in no process. Resolves when that is so, after a transactional tick that is
    * at work. `false` if it was paused before.
+   *
+   * @throws SCHEDULE_TIMEOUT if that tick takes longer than the schedule's `wait`
    */
   pause(): Promise<boolean>
   /** Goes on with the next tick; those of the pause are passed over. `false` if it was not paused. */
@@ -88,7 +92,7 @@ const earlyMs = 30_000
 /** How early a scheduled instant may be by the database's clock; more than that is a mistake. */
 const instantEarlyMs = 60_000
 const busyMs = { least: 20, most: 200 }
-const patienceMs = { fireAt: 10_000, runNow: 2_000 }
+const patienceMs = { tick: 10_000, runNow: 2_000 }
 
 /** A schedule over a driver. */
 export function createSchedule<Tx>(
@@ -99,7 +103,7 @@ export function createSchedule<Tx>(
   const settings = settingsOf(options, `${hostname()}:${process.pid}`)
   const board = new TickBoard(driver, schema, resolveMs(resolving))
   const attempts = new Attempts(driver, board, settings)
-  const { name, rule } = settings
+  const { name, rule, waitMs } = settings
   const runner = (): Runner<Tx> => {
     if (rule !== undefined) return new Runner(board, attempts, settings, rule)
     throw invalid('cron', 'a schedule without cron and every runs by fireAt and runNow')
@@ -118,7 +122,7 @@ export function createSchedule<Tx>(
       } else if (outcome.outcome !== 'busy' || performance.now() >= untilMs) {
         return outcome
       } else {
-        await pause(randomMs(busyMs), undefined)
+        await pause(Math.min(randomMs(busyMs), untilMs - performance.now()), undefined)
       }
     }
   }
@@ -128,11 +132,15 @@ export function createSchedule<Tx>(
     async fire() {
       const running = runner()
       const outcomes: TickOutcome[] = []
+      const untilMs = performance.now() + (waitMs ?? patienceMs.tick)
       for (let waited = false; ; ) {
         const { outcomes: some, sleepMs, nextInMs, gapMs } = await running.round()
         const busy = some.some(({ outcome }) => outcome === 'busy')
-        outcomes.push(...some.filter(({ outcome }) => outcome !== 'busy'))
-        if (busy) await pause(sleepMs, undefined)
+        const leftMs = untilMs - performance.now()
+        const last = busy && leftMs <= 0
+        outcomes.push(...some.filter(({ outcome }) => last || outcome !== 'busy'))
+        if (last) break
+        if (busy) await pause(Math.min(sleepMs, leftMs), undefined)
         else if (sleepMs > 0) {
           const soon = nextInMs !== undefined && nextInMs <= Math.min(earlyMs, gapMs() / 2)
           if (waited || outcomes.length > 0 || !soon) break
@@ -144,20 +152,22 @@ export function createSchedule<Tx>(
       return outcomes
     },
     async fireAt(at) {
-      const instantMs = new Date(at).getTime()
+      const isMoment = at instanceof Date || typeof at === 'string' || typeof at === 'number'
+      const instantMs = isMoment ? new Date(at).getTime() : NaN
       if (Number.isNaN(instantMs)) throw invalid('at', 'at must be a moment')
       await board.look(name, true)
       const tickMs = rule === undefined ? instantMs : rule.latest(instantMs, 1)[0]
       if (tickMs === undefined) throw invalid('at', 'at is before the first tick')
-      return await insist({ atUs: tickMs * 1_000, manual: false }, patienceMs.fireAt)
+      return await insist({ atUs: tickMs * 1_000, manual: false }, waitMs ?? patienceMs.tick)
     },
     async runNow() {
       await board.look(name, false)
-      return await insist({ atUs: undefined, manual: true }, patienceMs.runNow)
+      return await insist({ atUs: undefined, manual: true }, waitMs ?? patienceMs.runNow)
     },
-    pause: () => board.pause(name, true),
-    resume: () => board.pause(name, false),
-    async history({ limit = 20 } = {}) {
+    pause: () => board.pause(name, true, waitMs ?? patienceMs.tick),
+    resume: () => board.pause(name, false, waitMs ?? patienceMs.tick),
+    async history(given) {
+      const { limit = 20 } = optionsGiven(given)
       const ticks = await board.ticks(name, countOf(limit, 'limit'))
       return ticks.map(historyTick)
     },

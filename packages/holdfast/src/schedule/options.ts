@@ -1,5 +1,7 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { nowait, waitTerms } from '../core/wait.ts'
+import { assertFunction, optionsGiven } from '../core/given.ts'
 import { type Rule, ruleOf, ruleText, type When } from './rule.ts'
 
 /** What a handler is told about its tick. */
@@ -52,6 +54,11 @@ interface CommonOptions {
   readonly grace?: Duration
   /** Each tick begins up to this much later, by the same delay in every process. @defaultValue none */
   readonly jitter?: Duration
+  /**
+   * How long `fire`, `fireAt`, `runNow`, `pause` and `resume` wait while another tick is at work; `'nowait'`
+   * does not. @defaultValue '10 s', of `runNow` '2 s'
+   */
+  readonly wait?: Duration | 'nowait'
   /** How many ticks the history keeps. @defaultValue 100 */
   readonly keep?: number
   /** Shown in the history. @defaultValue host name and process id */
@@ -118,6 +125,8 @@ export interface Settings<Tx> {
   readonly deadlineMs: number | undefined
   readonly keep: number
   readonly holder: string
+  /** `undefined`: by what is asked for. */
+  readonly waitMs: number | undefined
 }
 
 const overlaps: readonly Overlap[] = ['skip', 'wait', 'allow']
@@ -126,12 +135,19 @@ const mostTicks = 10_000
 /** A timer that is half a second late must not cost the lease. */
 const leastLeaseMs = 2_000
 
-export function settingsOf<Tx>(options: ScheduleOptions<Tx>, holder: string): Settings<Tx> {
+export function settingsOf<Tx>(given: ScheduleOptions<Tx>, holder: string): Settings<Tx> {
+  const options = optionsGiven(given)
+  assertFunction(options.handler, 'handler')
   const { missed = 'latest', overlap = 'skip', keep = 100, grace = '1 min', jitter } = options
   if (!guarantees.includes(options.guarantee)) throw invalid('guarantee', guarantees.join(', '))
-  const most = options.guarantee === 'transactional' ? 2 : 3
-  if (!overlaps.slice(0, most).includes(overlap)) throw invalid('overlap', 'skip, wait or allow')
-  if (typeof missed === 'object') countOf(missed.all, 'missed.all')
+  if (!overlaps.includes(overlap)) throw invalid('overlap', 'skip, wait or allow')
+  // A transactional tick keeps the schedule locked until it commits.
+  if (options.guarantee === 'transactional' && (overlap as Overlap) === 'allow')
+    throw invalid(
+      'overlap',
+      'skip or wait: transactional ticks keep the schedule locked, one by one',
+    )
+  if (typeof missed === 'object' && missed !== null) countOf(missed.all, 'missed.all')
   else if (missed !== 'skip' && missed !== 'latest')
     throw invalid('missed', 'skip, latest, { all }')
   const leased: Pick<AtMostOnce<Tx>, 'lease'> = options.guarantee === 'transactional' ? {} : options
@@ -154,8 +170,15 @@ export function settingsOf<Tx>(options: ScheduleOptions<Tx>, holder: string): Se
     retryAfterMs: durationMs(retried.retryAfter ?? '1 s', 'retryAfter'),
     deadlineMs: deadline === undefined ? undefined : durationMs(deadline, 'deadline'),
     keep: countOf(keep, 'keep'),
+    waitMs: options.wait === undefined ? undefined : waitMsOf(options.wait),
     holder: textOf(options.holder ?? holder, 'holder', 512),
   }
+}
+
+/** Milliseconds; none at all for `nowait`. */
+function waitMsOf(wait: Duration | 'nowait'): number {
+  const { how, limitMs = 0 } = waitTerms(wait, nowait, ['nowait'])
+  return how === 'nowait' ? 0 : limitMs
 }
 
 /** A number of ticks or attempts. */

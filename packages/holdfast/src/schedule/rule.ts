@@ -81,7 +81,8 @@ function intervalRule(everyMs: number): Rule {
 const pattern = /^\s*(@[a-z]+|[^?\s]+(\s+[^?\s]+){4,6})\s*$/i
 
 function cronRule(text: string, timeZone: string): Rule {
-  if (!pattern.test(text)) throw invalid('cron', 'cron must have five or six fields, and no ?')
+  if (typeof text !== 'string' || !pattern.test(text))
+    throw invalid('cron', 'cron must have five or six fields, and no ?')
   try {
     new Intl.DateTimeFormat('en', { timeZone })
   } catch (error) {

@@ -74,7 +74,8 @@ export class Runner<Tx> {
         if (await endedInTime(ended, options, () => told.abort(reason))) return { left: 0 }
         left.abort()
         this.#trouble(reason, 0)
-        return { left: this.#attempts.atWork }
+        // With no handler at work, it is a statement of ours that has no answer.
+        return { left: Math.max(1, this.#attempts.atWork) }
       },
     }
   }

@@ -13,6 +13,7 @@ import {
 } from '../engines/postgres/schedule.ts'
 import type { FunctionCall } from '../engines/postgres/function-call.ts'
 import { holdfastError } from '../core/errors.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { answerOf, callFunction, schemaMissing } from '../tx/call-function.ts'
 
@@ -135,8 +136,14 @@ export class TickBoard<Tx> {
     return answer as FinishAnswer
   }
 
-  async pause(name: string, pause: boolean): Promise<boolean> {
-    return (await this.#alone(pauseSchedule(this.#schema, name, pause))) === 'true'
+  /** Waits for a tick that is at work in a transaction. @throws SCHEDULE_TIMEOUT */
+  async pause(name: string, pause: boolean, limitMs: number): Promise<boolean> {
+    try {
+      return (await this.#alone(pauseSchedule(this.#schema, name, pause, limitMs))) === 'true'
+    } catch (error) {
+      if (sqlStateOf(error) !== '55P03') throw error
+      throw holdfastError('SCHEDULE_TIMEOUT', { cause: error, details: { subject: name } })
+    }
   }
 
   /** Tells observers when the schedule ticks. */

@@ -13,6 +13,7 @@ import {
 import type { Finding } from './finding.ts'
 import { appObjects } from './grants.ts'
 import type { SchemaFiles } from './schema-files.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** Nobody but the owner has any right here, except the application's role those it needs. */
 export async function inspectPrivileges<Tx>(
@@ -34,7 +35,7 @@ export async function inspectPrivileges<Tx>(
   )
   if (role === undefined) return byEveryone
   const [found] = await transaction.query(lookForRole(schema, role))
-  if (found === undefined || found['owns'] === true) {
+  if (found === undefined || isTrue(found['owns'])) {
     return [...byEveryone, found === undefined ? noRole(role) : powerful(role)]
   }
   const extra = held.filter((privilege) => !privilege.everyone && !isMeant(privilege, app))

@@ -22,6 +22,7 @@ import { inspectPrivileges } from './inspect-privileges.ts'
 import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { changedMigrations, leftoverOf, newerThan } from './steps.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** What is looked at. */
 export interface InspectOptions {
@@ -58,7 +59,7 @@ export async function inspectFiles<Tx>(
   return driver.transaction(
     async (transaction) => {
       const [found] = await transaction.query(lookForSchema(schema))
-      if (found?.['recorded'] !== true) return [notInstalled]
+      if (!isTrue(found?.['recorded'])) return [notInstalled]
       const installed = recordsFrom(await transaction.query(readRecords(schema)))
       const about = inspectRecords(files, installed, schema)
       // The catalogue describes these very files; with others every line would be a finding.

@@ -1,7 +1,6 @@
 import type { Driver, Executor, Transaction } from '../core/driver.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import { lockKey } from '../core/lock-key.ts'
-import { isDatabaseConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
 import {
   type InstalledFile,
   lockInstallers,
@@ -13,9 +12,12 @@ import {
   setForFiles,
 } from '../engines/postgres/schema-records.ts'
 import { statementsOf } from '../engines/postgres/schema-script.ts'
+import { installersLock } from './installers-lock.ts'
+import { applyOnline } from './online.ts'
 import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { isUpToDate, type Pending, pendingOf, type Step, stepsFor } from './steps.ts'
+import { isTrue } from '../core/is-true.ts'
 
 /** How a schema is installed or brought up to date. */
 export interface MigrateOptions {
@@ -34,6 +36,8 @@ export interface Migrated {
   readonly applied: readonly string[]
   /** Functions and views of an earlier version that this one no longer has; `inspect` tells more. */
   readonly leftover: readonly string[]
+  /** What was found on the way that somebody should know; none if there was nothing. */
+  readonly notes: readonly string[]
 }
 
 /** For clients that keep a timer of their own: waiting for other installers counts. */
@@ -41,7 +45,8 @@ const timeoutMs = 600_000
 
 /**
  * Installs the schema, or brings it up to date: all of it or nothing, in one transaction. Any
- * number of processes may call it at the same time; one does the work, the others find it done.
+ * number of processes may call it at the same time; one does the work, the others find it done. Indexes of
+ * tables that are in use are built before that transaction, without stopping anybody.
  *
  * @example await migrate(fromPg(pool))
  * @throws SCHEMA_NEWER, SCHEMA_CHECKSUM, SCHEMA_OCCUPIED, SCHEMA_FAILED, OPTION_INVALID
@@ -64,7 +69,8 @@ export async function migrateFiles<Tx>(
     pendingOf(files, await installedIn(executor, schema), repair)
   // Outside of a transaction: whoever waits for the lock below must hold nothing that its holder needs.
   const before = await missing(driver.alone)
-  if (isUpToDate(before)) return resultOf(schema, before)
+  if (isUpToDate(before)) return resultOf(schema, before, [])
+  const notes = await applyOnline(driver, schema, files, before, onProgress)
   return driver.transaction(
     async (transaction) => {
       await transaction.command(lockInstallers(installersLock(schema)))
@@ -74,30 +80,30 @@ export async function migrateFiles<Tx>(
         await transaction.command(quiet)
         await applySteps(transaction, schema, stepsFor(pending, schema, files.version), onProgress)
       }
-      return resultOf(schema, pending)
+      return resultOf(schema, pending, notes)
     },
     // The look after the lock must not be one from before it.
     { isolation: 'read committed', timeoutMs, scopes: [] },
   )
 }
 
-function resultOf(schema: string, { migrations, repeatables, leftover }: Pending): Migrated {
-  return { schema, applied: [...migrations, ...repeatables].map(({ name }) => name), leftover }
-}
-
-/** The number that installers of a schema of this name lock. */
-export function installersLock(schema: string): bigint {
-  return lockKey('holdfast.schema', schema).lock.id
+function resultOf(
+  schema: string,
+  { migrations, repeatables, leftover }: Pending,
+  notes: readonly string[],
+): Migrated {
+  const applied = [...migrations, ...repeatables].map(({ name }) => name)
+  return { schema, applied, leftover, notes }
 }
 
 /** @throws SCHEMA_OCCUPIED */
 export async function installedIn(executor: Executor, schema: string): Promise<InstalledFile[]> {
   const [found] = await executor.query(lookForSchema(schema))
-  if (found?.['recorded'] === true) {
+  if (isTrue(found?.['recorded'])) {
     return recordsFrom(await executor.query(readRecords(schema)))
   }
   // Rights are taken away from everything in the schema, so nothing of others may be in it.
-  if (found?.['occupied'] === true) {
+  if (isTrue(found?.['occupied'])) {
     throw holdfastError('SCHEMA_OCCUPIED', { details: { subject: schema, schema } })
   }
   return []
@@ -128,7 +134,7 @@ export async function applySteps<Tx>(
 function stepFailure(error: unknown, file = 'the schema itself'): unknown {
   const state = sqlStateOf(error)
   const temporary = state === undefined || /^(40|53|55|57)/.test(state)
-  if (temporary || isHoldfastError(error) || isDatabaseConnectionLoss(error)) return error
+  if (temporary || isHoldfastError(error) || isConnectionLoss(error)) return error
   return holdfastError('SCHEMA_FAILED', {
     cause: error,
     details: { subject: file, file, sqlState: state },

@@ -8,7 +8,8 @@ import {
   setForFiles,
 } from '../engines/postgres/schema-records.ts'
 import { inTransaction } from '../engines/postgres/schema-script.ts'
-import { installersLock } from './migrate.ts'
+import { installersLock } from './installers-lock.ts'
+import { onlineTexts } from './online.ts'
 import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { stepsFor } from './steps.ts'
@@ -62,7 +63,8 @@ export function planFiles(
   const after = transaction ? [] : restoreSettings
   const script = [...before.map(ended), ...steps, ...after.map(ended)].join('\n\n')
   const head = `-- Holdfast ${files.version}. To be run as a whole, in one transaction.`
-  return `${head}\n\n${transaction ? inTransaction(script) : script}\n`
+  const online = applied === 0 ? [] : onlineTexts(files, schema, pending.migrations)
+  return `${head}${advice(online)}\n\n${transaction ? inTransaction(script) : script}\n`
 }
 
 /** By name or number: `0002`, `0002-more`, `migrations/0002-more`. */
@@ -75,6 +77,19 @@ function positionOf({ migrations }: SchemaFiles, from: string): number {
   throw holdfastError('OPTION_INVALID', {
     details: { option: 'from', subject: 'from names no migration of this version' },
   })
+}
+
+/** Statements that cannot be part of a transaction, as comments. */
+function advice(online: readonly string[]): string {
+  if (online.length === 0) return ''
+  const lines = online.map(ended).join('\n\n').split('\n')
+  return [
+    '',
+    '-- On a table in use, first run the following statements one by one, outside of a transaction. They',
+    '-- stop nobody. Without them the script below builds the same indexes while writers wait.',
+    '--',
+    ...lines.map((line) => (line === '' ? '--' : `--   ${line}`)),
+  ].join('\n')
 }
 
 function ended(statement: string): string {

@@ -22,6 +22,8 @@ export interface SchemaFiles {
   readonly migrations: readonly SchemaFile[]
   /** Applied in this order whenever they changed, and all of them after a migration. */
   readonly repeatables: readonly SchemaFile[]
+  /** What a migration of the same name needs of tables that are in use; applied before it, see `online.ts`. */
+  readonly online?: readonly SchemaFile[]
 }
 
 /** A file by its name and text. Line ends do not count: a checkout may change them. */
@@ -38,6 +40,7 @@ export function ownFiles(): SchemaFiles {
     version: ownVersion(),
     migrations: filesIn('migrations'),
     repeatables: repeatableFolders.flatMap(filesIn),
+    online: filesIn('online'),
   }
   return read
 }

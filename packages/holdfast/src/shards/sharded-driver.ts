@@ -66,6 +66,7 @@ export function shardedDriver<Tx>(
       primaries: byName,
       schema,
       at: (primary) => routing.at(primary),
+      guess: (scopes) => routing.guess(scopes),
       routed: (scopes, run) => routing.routed(scopes, run),
     },
     alone: {
@@ -100,10 +101,10 @@ async function openOn<Tx, T>(
   body: (transaction: Transaction<Tx>, opened?: Promise<readonly Row[]>) => Promise<T>,
   settings: TransactionSettings,
 ): Promise<T> {
-  const buckets = bucketsOf([...settings.scopes, ...(settings.opening?.scopes ?? [])])
-  const { opening = askHere(schema, buckets) } = settings
-  const first =
-    settings.opening === undefined ? opening : checkedStatement(schema, opening, buckets)
+  const given = settings.opening?.()
+  const buckets = bucketsOf([...settings.scopes, ...(given?.scopes ?? [])])
+  const opening = given ?? askHere(schema, buckets)
+  const first = given === undefined ? opening : checkedStatement(schema, opening, buckets)
   let passed = false
   const pass = (rows: readonly Row[]): readonly Row[] => {
     passed = true
@@ -113,7 +114,7 @@ async function openOn<Tx, T>(
     return await primary.transaction(
       async (transaction, opened) => {
         const inside = new CheckedTransaction(transaction, routing, schema, buckets, executor)
-        if (settings.opening === undefined) {
+        if (given === undefined) {
           pass(await (opened ?? transaction.query(first)))
           return await body(inside)
         }
@@ -122,7 +123,7 @@ async function openOn<Tx, T>(
         pass(await transaction.query(askHere(schema, buckets)))
         return await body(inside)
       },
-      { ...settings, opening: first },
+      { ...settings, opening: () => first },
     )
   } catch (error) {
     // Later than that, the body has begun, and running it again is not ours to decide.

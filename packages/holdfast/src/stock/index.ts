@@ -1,5 +1,5 @@
 import { type Duration, durationMs } from '../core/duration.ts'
-import { holdfastError } from '../core/errors.ts'
+import { assertTexts, optionsGiven } from '../core/given.ts'
 import { operationUuid } from '../ledger/account-id.ts'
 import {
   type AmountKind,
@@ -10,8 +10,9 @@ import {
   type PreparedLine,
   together,
 } from '../ledger/book.ts'
+import { invalid } from '../ledger/calendar.ts'
 import { holdLine } from '../ledger/holds.ts'
-import type { Kernel } from '../ledger/index.ts'
+import type { Kernel } from '../ledger/kernel.ts'
 import {
   amountText,
   flags,
@@ -22,7 +23,7 @@ import {
   nameText,
   signedAmountText,
 } from '../ledger/operation.ts'
-import { openAccounts, type OpeningRow } from '../ledger/opening.ts'
+import { assertRows, openAccounts, type OpeningRow } from '../ledger/opening.ts'
 import type { Verdict } from '../ledger/verdict.ts'
 import type {
   AdjustOptions,
@@ -46,13 +47,16 @@ export type * from './stock-verdict.ts'
 /** Stock over the kernel. */
 export function createStock<Tx, K extends AmountKind = 'number', L extends string = string>(
   kernel: Kernel<Tx>,
-  options: StockOptions<K, L>,
+  given: StockOptions<K, L>,
 ): Stock<Tx, AmountOf<K>, L> {
   type A = AmountOf<K>
+  const options = optionsGiven(given)
+  assertTexts(options.locations, 'locations')
   const book = nameText(options.name, 'book')
   const home = nameText(options.scope ?? options.name, 'scope')
   const policy = { overrun: options.overrun ?? 'refuse', late: options.late ?? 'book' } as const
   const kind = (options.amounts ?? 'number') as K
+  kernel.declare(book, { as: 'stock', amounts: kind })
   const amounts = amountReader(kind)
   const stickyMs = stickyTime(options.stickyFor)
   const keyOf = ({
@@ -141,12 +145,17 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
             note,
           )
     if (lines.length === 0) throw invalid('lines', 'a part of a reservation needs a line')
+    if (kind !== kinds.settle && lines.some(({ amount }) => amount !== undefined)) {
+      throw invalid('quantity', 'quantity is for settle: of a line all is released or extended')
+    }
     return kernel.apply(tx as Tx | undefined, { book, lines }, amounts)
   }
   const openingRows = async function* (
     rows: Iterable<StockLine<L>> | AsyncIterable<StockLine<L>>,
   ): AsyncGenerator<OpeningRow> {
-    for await (const row of rows) {
+    assertRows(rows)
+    for await (const each of rows) {
+      const row = optionsGiven(each, 'rows')
       yield { key: keyOf(row), balance: row.quantity, scope: row.scope ?? home }
     }
   }
@@ -204,18 +213,25 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
       const { from, to } = rest
       if (from === to) throw invalid('to', 'a transfer needs two locations')
       const note = { ...rest.note, transfer: { from, to } }
-      const out = lines.map((line) =>
-        takingLine(kinds.debit, { ...line, location: from }, { ...sticky, allowance: '0' }),
+      // First what can fail at once: nobody would hear of the others then.
+      const arriving = lines.map((line) =>
+        lineOf(kinds['transfer-in'], { ...line, location: to }, sticky),
       )
-      const arriving = lines.map((line) => lineOf(kinds.credit, { ...line, location: to }, sticky))
+      const out = lines.map((line) =>
+        takingLine(
+          kinds['transfer-out'],
+          { ...line, location: from },
+          { ...sticky, allowance: '0' },
+        ),
+      )
       return await apply(tx, [...(await Promise.all(out)), ...arriving], { ...rest, note })
     },
     settle: async (...args: readonly unknown[]) =>
-      await end(args, kinds.settle, (after(args, 1) ?? {}) as HoldPart<L> & StockWords),
+      await end(args, kinds.settle, optionsGiven(after(args, 1) as HoldPart<L> & StockWords)),
     release: async (...args: readonly unknown[]) =>
-      await end(args, kinds.release, (after(args, 1) ?? {}) as HoldPart<L> & StockWords),
+      await end(args, kinds.release, optionsGiven(after(args, 1) as HoldPart<L> & StockWords)),
     extend: async (...args: readonly unknown[]) =>
-      await end(args, kinds.extend, (after(args, 2) ?? {}) as HoldPart<L>, {
+      await end(args, kinds.extend, optionsGiven(after(args, 2) as HoldPart<L>), {
         ttlMs: durationMs(after(args, 1) as Duration, 'ttl'),
       }),
     ...createStockReads(kernel, { book, home, kind, keyOf, locations: options.locations }),
@@ -226,16 +242,21 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
       const prepared = await takingLine(kinds.debit, line)
       return { line: { ...prepared.line, scope: prepared.line.scope ?? home } }
     },
+    receiveLine(line) {
+      const prepared = lineOf(kinds.credit, line)
+      return { line: { ...prepared.line, scope: prepared.line.scope ?? home } }
+    },
   }
 }
 
 /** `[tx, lines, options]` and `[lines, options]` are the same call, inside a transaction and outside. */
-function calledWithLines<Tx, L extends string, O>(
+function calledWithLines<Tx, L extends string, O extends object>(
   args: readonly unknown[],
 ): readonly [tx: Tx | undefined, lines: readonly StockLine<L>[], options: O] {
   const [tx, lines, options] = Array.isArray(args[0]) ? [undefined, ...args] : args
   if (!Array.isArray(lines)) throw invalid('lines', 'lines must be a list of { sku, quantity }')
-  return [tx as Tx | undefined, lines as readonly StockLine<L>[], (options ?? {}) as O]
+  const given = lines.map((line) => optionsGiven(line as StockLine<L> | undefined, 'lines'))
+  return [tx as Tx | undefined, given, optionsGiven(options as O | undefined)]
 }
 
 /** A misspelt location would be a new, empty one. */
@@ -258,8 +279,4 @@ function wordsOf(options: StockWords): Readonly<Record<string, unknown>> | undef
 
 function stickyTime(stickyFor: Duration | false | undefined): number | undefined {
   return stickyFor === false ? undefined : durationMs(stickyFor ?? '10 min', 'stickyFor')
-}
-
-function invalid(option: string, subject: string): Error {
-  return holdfastError('OPTION_INVALID', { details: { option, subject } })
 }

@@ -1,5 +1,6 @@
+import { optionsGiven } from '../core/given.ts'
 import { type AmountKind, type AmountOf, amountReader, calledWith } from '../ledger/book.ts'
-import type { Kernel } from '../ledger/index.ts'
+import type { Kernel } from '../ledger/kernel.ts'
 import type { Key } from '../ledger/operation.ts'
 import { createReads } from '../ledger/reads.ts'
 import type { HistoryPage, PlaceOptions, Stock, StockLevel } from './stock.ts'
@@ -37,22 +38,24 @@ export function createStockReads<Tx, K extends AmountKind, L extends string>(
   }
   return {
     async level(...args: readonly unknown[]) {
-      const [tx, sku, place = {}] = calledWith<Tx>(args)
-      return await levelOf(tx, sku, place as PlaceOptions<L>)
+      const [tx, sku, place] = calledWith<Tx>(args)
+      return await levelOf(tx, sku, optionsGiven(place as PlaceOptions<L> | undefined))
     },
     async levels(...args: readonly unknown[]) {
-      const [tx, sku, place = {}] = calledWith<Tx>(args)
+      const [tx, sku, given] = calledWith<Tx>(args)
+      const place = optionsGiven(given as PlaceOptions<L> | undefined)
       const levels: StockLevel<A>[] = []
       // One after the other: a transaction is one connection.
       for (const location of locations ?? [undefined]) {
         const at = location === undefined ? {} : { location }
-        levels.push(await levelOf(tx, sku, { ...(place as PlaceOptions<L>), ...at }))
+        levels.push(await levelOf(tx, sku, { ...place, ...at }))
       }
       return levels
     },
     async history(...args: readonly unknown[]) {
-      const [tx, sku, options = {}] = calledWith<Tx>(args)
-      const { location, scope = home, ...page } = options as PlaceOptions<L> & HistoryPage
+      const [tx, sku, given] = calledWith<Tx>(args)
+      const options = optionsGiven(given as (PlaceOptions<L> & HistoryPage) | undefined)
+      const { location, scope = home, ...page } = options
       const key = keyOf({ sku, location })
       const asked = { ...page, scope, amounts: kind }
       return await (tx === undefined

@@ -101,7 +101,7 @@ export interface TransferOptions<L extends string = string> extends StockOperati
   readonly to: L
 }
 
-/** A part of a reservation, and whose. */
+/** A part of a reservation that is settled, and whose. */
 export interface HoldPart<L extends string = string> {
   /**
    * Only these, the rest stays as it is. Without a quantity: all that was reserved of it.
@@ -114,6 +114,16 @@ export interface HoldPart<L extends string = string> {
   }[]
   /** Of the reservation, where lines are given. @defaultValue that of the stock */
   readonly scope?: string
+}
+
+/** A part of a reservation that is released or extended: of each of its lines all that was reserved. */
+export interface WholeLines<L extends string = string> extends Omit<HoldPart<L>, 'lines'> {
+  /** Only these, the rest stays as it is. @defaultValue the whole reservation */
+  readonly lines?: readonly {
+    readonly sku: Key
+    readonly location?: L
+    readonly quantity?: never
+  }[]
 }
 
 /** Which balance of a SKU is meant. */
@@ -194,11 +204,11 @@ export interface Stock<Tx, A, L extends string = string> {
   settle(holdId: string, options?: HoldPart<L> & StockWords): Promise<Verdict<A>>
   settle(tx: Tx, holdId: string, options?: HoldPart<L> & StockWords): Promise<Verdict<A>>
   /** The reserved goods are for sale again. */
-  release(holdId: string, options?: HoldPart<L> & StockWords): Promise<Verdict<A>>
-  release(tx: Tx, holdId: string, options?: HoldPart<L> & StockWords): Promise<Verdict<A>>
+  release(holdId: string, options?: WholeLines<L> & StockWords): Promise<Verdict<A>>
+  release(tx: Tx, holdId: string, options?: WholeLines<L> & StockWords): Promise<Verdict<A>>
   /** Keeps a reservation for this long from now, at least. */
-  extend(holdId: string, ttl: Duration, options?: HoldPart<L>): Promise<Verdict<A>>
-  extend(tx: Tx, holdId: string, ttl: Duration, options?: HoldPart<L>): Promise<Verdict<A>>
+  extend(holdId: string, ttl: Duration, options?: WholeLines<L>): Promise<Verdict<A>>
+  extend(tx: Tx, holdId: string, ttl: Duration, options?: WholeLines<L>): Promise<Verdict<A>>
   /**
    * What there is right now. To show, not to decide by: it may be gone a moment later, and `issue`
    * and `reserve` look for themselves. @throws LEDGER_NAME_INVALID, SCHEMA_MISSING
@@ -225,4 +235,6 @@ export interface Stock<Tx, A, L extends string = string> {
   ): Promise<Opened>
   /** Goods that leave together with changes of other books; see `ledger.apply`. */
   line(line: StockLine<L>): Promise<PreparedLine>
+  /** What comes in as part of an operation on several books; see `ledger.apply` and `ledger.transfer`. */
+  receiveLine(line: StockLine<L>): PreparedLine
 }

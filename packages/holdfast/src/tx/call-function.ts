@@ -3,6 +3,7 @@ import { type Driver, primariesOf, type Row, type Statement } from '../core/driv
 import type { ErrorCode } from '../core/error-codes.ts'
 import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
+import { firstOf } from '../core/within.ts'
 import type { FunctionCall } from '../engines/postgres/function-call.ts'
 import { joinMarker } from '../engines/postgres/join-marker.ts'
 import { assertNotNested } from './run.ts'
@@ -65,8 +66,10 @@ export async function queryJoined<Tx>(
   if (state !== 'unknown') return await transaction.query(statement(false))
   const marking = transaction.query(joinMarker)
   // A client that pipelines spends no round trip on a statement sent right behind.
-  if (!driver.capabilities.pipelines) await marking
-  const [, rows] = await Promise.all([marking, transaction.query(statement(true))])
+  if (driver.capabilities.pipelines !== true) await marking
+  const asking = transaction.query(statement(true))
+  await firstOf(marking, asking)
+  const rows = await asking
   if (rows[0]?.['answer'] === null) throw holdfastError(outside)
   return rows
 }
@@ -85,4 +88,30 @@ export function schemaMissing(error: unknown): Error | undefined {
   return missingStates.has(sqlStateOf(error))
     ? holdfastError('SCHEMA_MISSING', { cause: error })
     : undefined
+}
+
+const undefinedTable = '42P01'
+
+/** The same for a statement about our own tables and views. */
+export function missingSchema(error: unknown): Error | undefined {
+  return sqlStateOf(error) === undefinedTable
+    ? holdfastError('SCHEMA_MISSING', { cause: error })
+    : schemaMissing(error)
+}
+
+/** The answer to a statement that calls functions of ours. @throws SCHEMA_MISSING */
+export async function needingSchema<T>(
+  asking: Promise<T>,
+  missing: typeof schemaMissing = schemaMissing,
+): Promise<T> {
+  try {
+    return await asking
+  } catch (error) {
+    throw missing(error) ?? error
+  }
+}
+
+/** The same of statements about our own tables. */
+export async function needingTables<T>(asking: Promise<T>): Promise<T> {
+  return await needingSchema(asking, missingSchema)
 }

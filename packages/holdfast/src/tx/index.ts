@@ -1,9 +1,16 @@
 import type { Driver } from '../core/driver.ts'
-import { type Attempt, type RunOptions, runTransaction } from './run.ts'
+import { assertFunction } from '../core/given.ts'
+import {
+  type Attempt,
+  type RunOptions,
+  runTransaction,
+  type TxOptions,
+  withTxDefaults,
+} from './run.ts'
 
 export type { ResolveOptions } from './ask-again.ts'
 export type { RetryInfo, RetryPolicy } from './retry.ts'
-export type { Attempt, RunOptions } from './run.ts'
+export type { Attempt, RunOptions, TxOptions } from './run.ts'
 
 /** Transactions in the caller's own client. */
 export interface Transactions<Tx> {
@@ -19,9 +26,18 @@ export interface Transactions<Tx> {
 }
 
 /** Transactions over a driver. */
-export function createTransactions<Tx>(driver: Driver<Tx>): Transactions<Tx> {
+export function createTransactions<Tx>(
+  driver: Driver<Tx>,
+  defaults: TxOptions = {},
+): Transactions<Tx> {
   return {
-    run: (body, options) =>
-      runTransaction(driver, (transaction, attempt) => body(transaction.native, attempt), options),
+    async run(body, options) {
+      assertFunction(body)
+      return await runTransaction(
+        driver,
+        (transaction, attempt) => body(transaction.native, attempt),
+        withTxDefaults(defaults, options),
+      )
+    },
   }
 }

@@ -1,22 +1,29 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Scope } from '../core/bucket.ts'
 import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
-import { isTraced, traced } from '../core/tracing.ts'
-import { within } from '../core/within.ts'
+import { type Duration, durationMs, timerMs } from '../core/duration.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import { assertFunction, assertSignal, assertTexts, optionsGiven } from '../core/given.ts'
 import {
-  cancelTransaction,
-  waitForStandby,
-  whichTransaction,
-} from '../engines/postgres/transaction.ts'
-import { type RetryInfo, type RetryPolicy, retryDefaults, retrying } from './retry.ts'
+  assertNotNested,
+  type OpenTransaction,
+  openTransactions,
+} from '../core/open-transactions.ts'
+import { isTraced, traced } from '../core/tracing.ts'
+import { isolations, waitForStandby } from '../engines/postgres/transaction.ts'
+import { cancellable } from './cancel.ts'
+import { type RetryInfo, type RetryPolicy, retrying, retryTerms } from './retry.ts'
+import { type StartLimits, startedWithin } from './started-within.ts'
 import { TxEvents } from './tx-events.ts'
+
+export { assertNotNested } from '../core/open-transactions.ts'
 
 /** How a transaction that Holdfast opens is run. */
 export interface RunOptions {
   /** The server's default level unless named. */
   readonly isolation?: Isolation
-  /** Limit for all attempts together, in milliseconds from the call. */
+  /** Limit for all attempts together, from the call. */
+  readonly deadline?: Duration
+  /** @deprecated Say `deadline`. */
   readonly deadlineMs?: number
   /** Cancels the running statement on the server and rolls back. */
   readonly signal?: AbortSignal
@@ -49,28 +56,56 @@ export interface Attempt {
   remainingMs(): number | undefined
 }
 
-/** The work of one attempt. `opened` is the answer to `opening`, if the driver could send it. */
+/** Defaults of `RunOptions`, for every transaction that Holdfast opens for a caller's body. */
+export type TxOptions = Pick<RunOptions, 'deadline' | 'retry' | 'onRetry'>
+
+/** What a call says, and the defaults where it says nothing; `undefined` says nothing. */
+export function withTxDefaults<O extends RunOptions>(
+  defaults: TxOptions | undefined,
+  given: O | undefined,
+): O {
+  const options = optionsGiven(given)
+  assertSignal(options.signal)
+  assertTexts(options.scopes, 'scopes')
+  if (options.onRetry !== undefined) assertFunction(options.onRetry, 'onRetry')
+  if (defaults === undefined) return options
+  const { deadline, deadlineMs, retry, onRetry } = options
+  return {
+    ...options,
+    deadline: deadline ?? (deadlineMs === undefined ? defaults.deadline : undefined),
+    retry: retry ?? defaults.retry,
+    onRetry: onRetry ?? defaults.onRetry,
+  }
+}
+
+/** How a transaction starts. */
+export interface Start {
+  /** Its first statement, made when there is a connection to send it on. `startedMs`: since when it is waited for. */
+  readonly opening?: ((startedMs: number) => Statement | undefined) | undefined
+  /** Whether that statement sets the lock's marker. */
+  readonly marked?: boolean | undefined
+  /** Longest wait for a connection while all are in use. */
+  readonly withinMs?: number | undefined
+}
+
+/** The work of one attempt, which was begun at `startedMs`, before it had a connection. `opened` is the answer to `opening`, if the driver could send it. */
 export type TransactionBody<Tx, T> = (
   transaction: Transaction<Tx>,
   attempt: Attempt,
+  startedMs: number,
   opened?: Promise<readonly Row[]>,
 ) => Promise<T>
 
-interface OpenTransaction {
-  readonly driver: object
-  readonly outer: OpenTransaction | undefined
-  open: boolean
-}
+/**
+ * What stands before an attempt's connection. It runs the attempt, and says how it starts, when its time
+ * has come; `signal` has the caller's abort and the deadline.
+ */
+export type Admission = <T>(
+  attempt: (start: Start) => Promise<T>,
+  signal: AbortSignal | undefined,
+) => Promise<T>
 
-/** Which transactions the running code is inside of, so that a second one is refused, not hung. */
-const current = new AsyncLocalStorage<OpenTransaction>()
-
-/** Throws if the running code is inside a transaction that this driver opened. */
-export function assertNotNested(driver: object): void {
-  for (let at = current.getStore(); at !== undefined; at = at.outer) {
-    if (at.open && at.driver === driver) throw holdfastError('TX_NESTED')
-  }
-}
+const atOnce: Admission = (attempt) => attempt({})
 
 /**
  * Opens a transaction, runs the body, commits; runs the *whole* of it again when PostgreSQL says
@@ -80,17 +115,17 @@ export async function runTransaction<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
   options: RoutedOptions = {},
-  opening?: Statement,
+  admission: Admission = atOnce,
   room = 'tx',
 ): Promise<T> {
   assertNotNested(driver)
   // The span of a guard is that of its transaction.
   if (!isTraced() || room === 'guard')
-    return await runAttempts(driver, body, options, opening, room)
+    return await runAttempts(driver, body, options, admission, room)
   return await traced(
     'transaction',
     () => ({ target: room, attributes: { 'holdfast.room': room } }),
-    () => runAttempts(driver, body, options, opening, room),
+    () => runAttempts(driver, body, options, admission, room),
   )
 }
 
@@ -98,30 +133,47 @@ async function runAttempts<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
   options: RoutedOptions,
-  opening: Statement | undefined,
+  admission: Admission,
   room: string,
 ): Promise<T> {
   const limits = new Limits(options)
-  const here: OpenTransaction = { driver, outer: current.getStore(), open: true }
+  assertIsolation(options.isolation)
+  const here: OpenTransaction = { driver, outer: openTransactions.getStore(), open: true }
   const events = TxEvents.start(room)
-  const inside: TransactionBody<Tx, T> = (transaction, attempt, opened) => {
+  let connected = false
+  const inside: TransactionBody<Tx, T> = (transaction, attempt, startedMs, opened) => {
+    connected = true
     events?.opened()
-    const running = current.run(here, body, transaction, attempt, opened)
+    const running = openTransactions.run(here, body, transaction, attempt, startedMs, opened)
     return options.durable === true ? followed(running, transaction) : running
   }
-  const once = (number: number): Promise<T> => {
-    events?.begins(number)
-    return limits.signal === undefined
-      ? attemptPlain(driver, inside, options, number, opening)
-      : attemptCancellable(driver, inside, options, number, limits, limits.signal)
-  }
+  const once = (number: number, leftMs: number): Promise<T> =>
+    admission((start) => {
+      events?.begins(number)
+      connected = false
+      const how: Starting = {
+        opening: start.opening,
+        marked: start.marked,
+        withinMs: start.withinMs,
+        patienceMs: options.retry === false ? patienceWithoutRetryMs : leftMs,
+        startedMs: performance.now(),
+      }
+      return limits.signal === undefined
+        ? attemptPlain(driver, inside, options, number, how)
+        : attemptCancellable(driver, inside, options, number, how, limits)
+    }, limits.signal)
   try {
     const { signal } = limits
-    const policy = retryPolicy(options.retry)
+    const policy = retryTerms(options.retry)
     const forMs = options.retry === false ? 0 : policy.budgetMs
     const result = await retrying(once, {
       policy,
-      patient: { codes: ['CONNECTION_UNAVAILABLE'], forMs },
+      patient: {
+        codes: ['CONNECTION_UNAVAILABLE'],
+        forMs,
+        // Then it is an error of the body.
+        unless: () => connected,
+      },
       signal,
       onRetry: options.onRetry,
     })
@@ -143,9 +195,13 @@ async function followed<Tx, T>(running: Promise<T>, transaction: Transaction<Tx>
   return result
 }
 
-function retryPolicy(retry: RunOptions['retry']): Required<RetryPolicy> {
-  if (retry === undefined) return retryDefaults
-  return retry === false ? { ...retryDefaults, attempts: 1 } : { ...retryDefaults, ...retry }
+/** How long a connection is waited for where nothing else says so. */
+const patienceWithoutRetryMs = 30_000
+
+/** `Start` of one attempt. */
+interface Starting extends Start, StartLimits {
+  readonly withinMs: number | undefined
+  readonly startedMs: number
 }
 
 const noScopes: readonly Scope[] = []
@@ -156,14 +212,30 @@ function attemptPlain<Tx, T>(
   body: TransactionBody<Tx, T>,
   { scopes = noScopes, isolation }: RoutedOptions,
   number: number,
-  opening: Statement | undefined,
+  start: Starting,
 ): Promise<T> {
   const attempt: Attempt = { attempt: number, signal: undefined, remainingMs: () => undefined }
-  return driver.transaction((transaction, opened) => body(transaction, attempt, opened), {
-    scopes,
-    isolation,
-    opening,
-  })
+  const { opening, startedMs } = start
+  return startedWithin(driver, start, (starts) =>
+    driver.transaction(
+      (transaction, opened) => {
+        starts()
+        return body(transaction, attempt, startedMs, opened)
+      },
+      {
+        scopes,
+        isolation,
+        connectWithinMs: connectMs(start),
+        marked: start.marked,
+        opening: opening && (() => opening(startedMs)),
+      },
+    ),
+  )
+}
+
+/** For a driver that tells a used-up pool from a server that does not answer: both limits are one to it. */
+function connectMs({ withinMs = Infinity, patienceMs }: StartLimits): number {
+  return Math.min(withinMs, patienceMs)
 }
 
 /** To be cancelled, a transaction has to be known by its backend before it may wait. */
@@ -172,32 +244,52 @@ async function attemptCancellable<Tx, T>(
   body: TransactionBody<Tx, T>,
   { scopes = noScopes, isolation }: RoutedOptions,
   number: number,
+  start: Starting,
   limits: Limits,
-  signal: AbortSignal,
 ): Promise<T> {
+  const signal = limits.signal as AbortSignal
   signal.throwIfAborted()
   const attempt: Attempt = { attempt: number, signal, remainingMs: () => limits.remainingMs() }
   let started = false
   let finished = false
-  const transacting = driver.transaction(
-    async (transaction) => {
-      signal.throwIfAborted()
-      started = true
-      const result = await cancellable(driver, transaction, signal, () =>
-        body(transaction, attempt),
-      )
-      finished = true
-      return result
-    },
-    { scopes, isolation, timeoutMs: limits.remainingMs() },
+  const transacting = startedWithin(driver, start, (starts) =>
+    driver.transaction(
+      async (transaction) => {
+        signal.throwIfAborted()
+        starts()
+        started = true
+        try {
+          return await cancellable(driver, transaction, signal, () =>
+            body(transaction, attempt, start.startedMs),
+          )
+        } finally {
+          finished = !signal.aborted
+        }
+      },
+      {
+        scopes,
+        isolation,
+        timeoutMs: limits.remainingMs(),
+        connectWithinMs: connectMs(start),
+        marked: start.marked,
+      },
+    ),
   )
   try {
     return await unlessAborted(transacting, signal, () => !started)
   } catch (error) {
-    // Before COMMIT an abort is the reason, whatever the cancelled statement said.
-    if (!finished && signal.aborted) throw signal.reason
+    // While the body runs an abort is the reason, whatever the cancelled statement said.
+    if (!finished && signal.aborted && !mayBeSaved(error)) throw signal.reason
     throw error
   }
+}
+
+/** Part of it may be there in spite of the abort: then that is what has to be told. */
+function mayBeSaved(error: unknown): boolean {
+  if (!isHoldfastError(error)) return false
+  return error.code === 'TX_ENDED_INSIDE'
+    ? error.details['ended'] !== 'refused'
+    : error.name === 'UnknownOutcomeError'
 }
 
 /** Lets go of a transaction that is still queueing for a connection; a started one runs its course. */
@@ -217,42 +309,14 @@ async function unlessAborted<T>(
     return await Promise.race([transacting, leaving])
   } finally {
     signal.removeEventListener('abort', onAbort)
-    // An abandoned one rejects later, with the reason we already gave.
-    transacting.catch(() => undefined)
   }
 }
 
-/** How long a cancel request may keep us from rolling back; after that the rollback goes first. */
-const cancelLimitMs = 1_000
-
-/**
- * Runs the body so that an abort cancels the statement it is waiting for. The transaction is given
- * back only when the body has returned: a client handle must never be used by two at once.
- */
-async function cancellable<Tx, T>(
-  driver: Driver<Tx>,
-  transaction: Transaction<Tx>,
-  signal: AbortSignal,
-  run: () => Promise<T>,
-): Promise<T> {
-  const [which] = await transaction.query(whichTransaction)
-  let cancelling: Promise<unknown> | undefined
-  const onAbort = (): void => {
-    const cancel = cancelTransaction(Number(which?.['pid']), String(which?.['began']))
-    // Best effort: if no connection is free to cancel with, the body ends by itself or by limit.
-    cancelling = (transaction.beside ?? driver.alone).query(cancel)
-    cancelling.catch(() => undefined)
-  }
-  signal.throwIfAborted()
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    const result = await run()
-    signal.throwIfAborted()
-    return result
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-    if (cancelling !== undefined) await within(cancelling, cancelLimitMs)
-  }
+/** @throws OPTION_INVALID */
+function assertIsolation(isolation: Isolation | undefined): void {
+  if (isolation === undefined || isolations.includes(isolation)) return
+  const subject = `isolation must be ${isolations.map((each) => `'${each}'`).join(', ')}`
+  throw holdfastError('OPTION_INVALID', { details: { option: 'isolation', subject } })
 }
 
 /** The caller's signal and the deadline as one signal; nothing at all if neither was given. */
@@ -261,20 +325,25 @@ class Limits {
   readonly #deadline: number | undefined
   readonly #timer: NodeJS.Timeout | undefined
 
-  constructor(options: Pick<RunOptions, 'deadlineMs' | 'signal'>) {
-    const { deadlineMs, signal } = options
+  constructor(options: Pick<RunOptions, 'deadline' | 'deadlineMs' | 'signal'>) {
+    const { deadline, signal } = options
+    const deadlineMs =
+      deadline === undefined ? options.deadlineMs : durationMs(deadline, 'deadline')
     if (deadlineMs === undefined) {
       this.signal = signal
       return
     }
     if (!Number.isFinite(deadlineMs) || deadlineMs <= 0) {
       throw holdfastError('OPTION_INVALID', {
-        details: { option: 'deadlineMs', subject: 'deadlineMs' },
+        details: {
+          option: 'deadlineMs',
+          subject: 'deadlineMs must be a number of milliseconds above 0',
+        },
       })
     }
     const timeUp = new AbortController()
     this.#deadline = performance.now() + deadlineMs
-    this.#timer = setTimeout(() => timeUp.abort(holdfastError('TX_DEADLINE')), deadlineMs)
+    this.#timer = setTimeout(() => timeUp.abort(holdfastError('TX_DEADLINE')), timerMs(deadlineMs))
     this.signal = signal === undefined ? timeUp.signal : AbortSignal.any([signal, timeUp.signal])
   }
 

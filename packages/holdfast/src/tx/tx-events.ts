@@ -9,7 +9,8 @@ const { txCommitted, txRolledBack, txUnknown } = channels
 export class TxEvents {
   readonly #room: string
   readonly #began = performance.now()
-  #attemptBegan = this.#began
+  /** Undefined until it asks for a connection: a guard may wait for its turn before. */
+  #attemptBegan: number | undefined
   #opened = 0
   #attempts = 0
 
@@ -24,10 +25,11 @@ export class TxEvents {
     return heard ? new TxEvents(room) : undefined
   }
 
+  /** It asks for a connection now. */
   begins(attempt: number): void {
     this.#attempts = attempt
     this.#opened = 0
-    if (attempt > 1) this.#attemptBegan = performance.now()
+    this.#attemptBegan = performance.now()
   }
 
   opened(): void {
@@ -53,7 +55,7 @@ export class TxEvents {
       room: this.#room,
       attempts: this.#attempts,
       durationMs: now - this.#began,
-      openMs: (this.#opened === 0 ? now : this.#opened) - this.#attemptBegan,
+      openMs: (this.#opened === 0 ? now : this.#opened) - (this.#attemptBegan ?? now),
     }
   }
 }

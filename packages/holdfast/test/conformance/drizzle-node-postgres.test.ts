@@ -7,6 +7,7 @@ import type { Row } from '../../src/core/driver.ts'
 import { lockKey } from '../../src/core/lock-key.ts'
 import { type DrizzleTransactionOf, fromDrizzle } from '../../src/drivers/drizzle.ts'
 import { exerciseDriver } from './exercise-driver.ts'
+import { OpenPortal } from '../support/open-portal.ts'
 import type { Harness } from './suite/harness.ts'
 
 const account = pgTable('account', { id: text().primaryKey(), balance: integer().notNull() })
@@ -23,6 +24,7 @@ async function open(url: string): Promise<Harness<Tx>> {
       silentRollback: true,
       openState: 'open',
       killedState: '57P01',
+      savepoints: { isCounted: true },
       roundTrips: { guard: 3, acquire: 1 },
     },
     sqlStateAt: (error: { cause: { code: string } }) => error.cause.code,
@@ -31,6 +33,10 @@ async function open(url: string): Promise<Harness<Tx>> {
     own: async (body, isolationLevel) =>
       await db.transaction(body, isolationLevel === undefined ? undefined : { isolationLevel }),
     savepoint: async (tx, body) => await tx.transaction(body),
+    async leaveOpen(tx) {
+      const { client } = (tx as unknown as { session: { client: pg.PoolClient } }).session
+      await client.query(new OpenPortal()).read()
+    },
     lookAlikes: {
       'the root database': async (use) => await use(db as unknown as Tx),
       'a database on one client': async (use) => {

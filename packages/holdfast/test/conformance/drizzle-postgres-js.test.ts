@@ -11,6 +11,10 @@ const account = pgTable('account', { id: text().primaryKey(), balance: integer()
 const schema = { account }
 type Tx = DrizzleTransactionOf<PostgresJsDatabase<typeof schema>>
 
+function handleOf(tx: Tx): postgres.TransactionSql {
+  return (tx as unknown as { session: { client: postgres.TransactionSql } }).session.client
+}
+
 async function open(url: string): Promise<Harness<Tx>> {
   const client = postgres(url, { max: 6, onnotice: () => undefined })
   const db = drizzle(client, { schema })
@@ -20,6 +24,7 @@ async function open(url: string): Promise<Harness<Tx>> {
       silentRollback: false,
       openState: 'unknown',
       killedState: undefined,
+      savepoints: { isCounted: true },
       roundTrips: { guard: 4, acquire: 3 },
     },
     sqlStateAt: (error: { cause: { code: string } }) => error.cause.code,
@@ -28,6 +33,14 @@ async function open(url: string): Promise<Harness<Tx>> {
     own: async (body, isolationLevel) =>
       await db.transaction(body, isolationLevel === undefined ? undefined : { isolationLevel }),
     savepoint: async (tx, body) => await tx.transaction(body),
+    async leaveOpen(tx) {
+      const rows = handleOf(tx)`SELECT generate_series(1, 1000)`.cursor(1)
+      await rows[Symbol.asyncIterator]().next()
+    },
+    async leaveCopying(tx) {
+      const rows = await handleOf(tx)`COPY account FROM STDIN`.writable()
+      rows.write('copied\t1\n')
+    },
     lookAlikes: { 'the root database': async (use) => await use(db as unknown as Tx) },
     // Without a limit it waits for ever, once a connection was lost under a statement.
     end: async () => await client.end({ timeout: 0 }),

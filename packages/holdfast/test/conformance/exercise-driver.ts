@@ -1,9 +1,11 @@
 import { describe } from 'vitest'
 import { claims } from './suite/claims.ts'
+import { bodyEndings } from './suite/endings.ts'
 import { errorShapes } from './suite/error-shapes.ts'
 import { exclusion } from './suite/exclusion.ts'
 import type { Harness } from './suite/harness.ts'
 import { leases } from './suite/leases.ts'
+import { leftOpen } from './suite/left-open.ts'
 import { ledger } from './suite/ledger.ts'
 import { lostConnections } from './suite/lost-connections.ts'
 import { once } from './suite/once.ts'
@@ -29,6 +31,8 @@ export function exerciseDriver<Tx, H extends Harness<Tx>>(
   const parts: Record<string, () => void> = {
     statements: () => statements(at),
     transactions: () => transactions(at),
+    endings: () => bodyEndings(at),
+    'left open': () => leftOpen(at),
     refusals: () => refusals(at, lookAlikes),
     exclusion: () => exclusion(at),
     waiting: () => waiting(at),

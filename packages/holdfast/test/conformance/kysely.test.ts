@@ -6,6 +6,7 @@ import { lockKey } from '../../src/core/lock-key.ts'
 import { fromKysely } from '../../src/drivers/kysely.ts'
 import { createLocks } from '../../src/locks/index.ts'
 import { exerciseDriver } from './exercise-driver.ts'
+import { OpenPortal } from '../support/open-portal.ts'
 import type { Harness } from './suite/harness.ts'
 import { rejection } from './suite/setting.ts'
 
@@ -24,7 +25,9 @@ async function open(url: string): Promise<KyselyHarness> {
   pool.on('error', () => undefined)
   // Kysely leaves a client in use without a listener, and does not let us reach it.
   pool.on('connect', (client) => void client.on('error', () => undefined))
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool, cursor: OpenPortal as never }),
+  })
   return {
     db,
     driver: fromKysely(db),
@@ -32,6 +35,7 @@ async function open(url: string): Promise<KyselyHarness> {
       silentRollback: false,
       openState: 'open',
       killedState: '57P01',
+      savepoints: { isCounted: false },
       roundTrips: { guard: 4, acquire: 1 },
     },
     sqlStateAt: (error: { code: string }) => error.code,
@@ -54,6 +58,10 @@ async function open(url: string): Promise<KyselyHarness> {
         throw error
       }
       await sql`RELEASE SAVEPOINT mine`.execute(tx)
+    },
+    async leaveOpen(tx) {
+      const rows = tx.selectFrom('account').selectAll().stream()
+      await rows[Symbol.asyncIterator]().next()
     },
     lookAlikes: {
       'the root instance': async (use) => await use(db as unknown as Tx),
@@ -87,21 +95,22 @@ describe('only Kysely', () => {
     }
   })
 
-  test('a handle kept after its transaction refuses by itself', async () => {
+  test('a handle kept after its transaction refuses by itself, and is told by us', async () => {
     let kept: Tx | undefined
     await at.harness.own(async (tx) => {
       kept = tx
       await Promise.resolve()
     })
     const error = await rejection(at.locks.acquire(kept as Tx, key))
-    expect(error.message).toMatch(/transaction is already committed/i)
+    expect(error.code).toBe('TX_HANDLE_ENDED')
+    expect((error.cause as Error).message).toMatch(/transaction is already committed/i)
   })
 
   test('a statement that fails after the body, before COMMIT: TX_ROLLED_BACK', async () => {
     const failing = async (tx: Tx): Promise<void> => {
       const executor = tx.getExecutor()
       await executor.provideConnection(async (connection) => {
-        // Not seen by our probe, because it is sent just before COMMIT.
+        // Not seen by our probe, because it is sent just before COMMIT, beneath whatever holds the body.
         const send = connection.executeQuery.bind(connection)
         connection.executeQuery = async (query, ...rest) => {
           if (query.sql === 'commit') {
@@ -113,8 +122,9 @@ describe('only Kysely', () => {
       })
     }
     // A client of its own, because its connection stays as it is now.
-    const { driver } = await at.another()
-    const late = driver.transaction(async ({ native }) => await failing(native), { scopes: [] })
+    const { driver, own } = await at.another()
+    await own(failing).catch(() => undefined)
+    const late = driver.transaction(async () => await Promise.resolve(), { scopes: [] })
     expect((await rejection(late)).code).toBe('TX_ROLLED_BACK')
   })
 

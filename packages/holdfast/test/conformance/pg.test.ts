@@ -4,6 +4,7 @@ import type { Isolation } from '../../src/core/driver.ts'
 import { lockKey } from '../../src/core/lock-key.ts'
 import { fromPg, type PgPool } from '../../src/drivers/pg.ts'
 import { exerciseDriver } from './exercise-driver.ts'
+import { OpenPortal } from '../support/open-portal.ts'
 import type { Harness } from './suite/harness.ts'
 
 async function open(url: string): Promise<Harness<pg.PoolClient>> {
@@ -33,6 +34,7 @@ async function open(url: string): Promise<Harness<pg.PoolClient>> {
       silentRollback: true,
       openState: 'open',
       killedState: '57P01',
+      savepoints: { isCounted: false },
       roundTrips: { guard: 2, acquire: 1 },
     },
     sqlStateAt: (error: { code: string }) => error.code,
@@ -49,6 +51,7 @@ async function open(url: string): Promise<Harness<pg.PoolClient>> {
       }
       await tx.query('RELEASE SAVEPOINT mine')
     },
+    leaveOpen: async (tx) => void (await tx.query(new OpenPortal()).read()),
     lookAlikes: {
       'the pool': async (use) => await use(pool as unknown as pg.PoolClient),
       'a client of the pool': async (use) => {

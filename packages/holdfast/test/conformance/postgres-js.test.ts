@@ -2,12 +2,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import postgres from 'postgres'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { lockKey } from '../../src/core/lock-key.ts'
 import { fromPostgresJs } from '../../src/drivers/postgres-js.ts'
+import { createTransactions } from '../../src/tx/index.ts'
 import { createLocks } from '../../src/locks/index.ts'
 import { exerciseDriver } from './exercise-driver.ts'
 import type { Harness } from './suite/harness.ts'
+import { rejection, terminate } from './suite/setting.ts'
 
 type Tx = postgres.TransactionSql
 
@@ -19,6 +21,7 @@ async function open(url: string): Promise<Harness<Tx>> {
       silentRollback: false,
       openState: 'unknown',
       killedState: undefined,
+      savepoints: { isCounted: true },
       roundTrips: { guard: 3, acquire: 1 },
     },
     sqlStateAt: (error: { code: string }) => error.code,
@@ -29,6 +32,14 @@ async function open(url: string): Promise<Harness<Tx>> {
       return (await sql.begin(mode, async (tx) => ({ result: await body(tx) }))).result
     },
     savepoint: async (tx, body) => await tx.savepoint(body),
+    async leaveOpen(tx) {
+      const rows = tx`SELECT generate_series(1, 1000)`.cursor(1)
+      await rows[Symbol.asyncIterator]().next()
+    },
+    async leaveCopying(tx) {
+      const rows = await tx`COPY account FROM STDIN`.writable()
+      rows.write('copied\t1\n')
+    },
     lookAlikes: {
       'the root sql': async (use) => await use(sql as unknown as Tx),
       'a reserved connection': async (use) => {
@@ -95,7 +106,7 @@ describe('only postgres.js', () => {
       async ({ native }) => await Promise.resolve({ native }),
       { scopes: [] },
     )
-    const refusal = expect.objectContaining({ code: 'DRIVER_HANDLE_INVALID' })
+    const refusal = expect.objectContaining({ code: 'TX_HANDLE_ENDED' })
     expect(() => kept.native`SELECT 1`).toThrow(refusal)
     expect(() => kept.native.unsafe('SELECT 1')).toThrow(refusal)
     await expect(kept.native.savepoint(async () => await Promise.resolve())).rejects.toThrow(
@@ -179,6 +190,29 @@ describe('only postgres.js', () => {
     )
     expect(await transaction).toBe('done')
     expect(await at.balance(id)).toBe(1)
+  })
+
+  test('a body that goes on after its connection was closed does not end the process', async () => {
+    // PgBouncer closes the connection without a word while a statement is under way.
+    const { pathname } = new URL(at.url)
+    const pooled = new URL(inject('pgbouncerUrl'))
+    pooled.pathname = pathname
+    const sql = postgres(pooled.href, { max: 4, prepare: false, onnotice: () => undefined })
+    const { run } = createTransactions(fromPostgresJs(sql))
+    const lose = async (): Promise<unknown> => {
+      const lost = run(async (tx) => {
+        const [row] = await tx.unsafe('SELECT pg_backend_pid() AS pid')
+        await terminate(at.observer, Number(row?.['pid']))
+        await tx.unsafe('RELEASE SAVEPOINT a').catch(() => undefined)
+        await tx.unsafe('SELECT 1')
+      })
+      return (await rejection(lost)).code
+    }
+    // Without care the process ends at the first or second of them.
+    for (let n = 0; n < 5; n += 1) {
+      for (const code of await Promise.all([lose(), lose()])) expect(code).toMatch(/^CONNECTION_/)
+    }
+    await sql.end({ timeout: 0 })
   })
 
   test('control: without our shield a lost connection ends the process', async () => {

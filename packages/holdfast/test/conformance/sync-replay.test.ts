@@ -19,6 +19,8 @@ beforeAll(async () => {
   admin = new pg.Pool({ connectionString: server.url(), options: '-c synchronous_commit=local' })
   await migrate(fromPg(admin))
   await admin.query('CREATE TABLE written (id text PRIMARY KEY)')
+  // What a book is, is asked and written down at its first use, and not what is tried here.
+  await createHoldfast(fromPg(admin)).ledger.redeclare('full', { as: 'quota', per: 'lifetime' })
   pool = new pg.Pool({ connectionString: server.url(), max: 4 })
   hf = createHoldfast(fromPg(pool), { resolveFor: '1 ms' })
   // Nobody of this name ever comes: every commit waits until it is cancelled.

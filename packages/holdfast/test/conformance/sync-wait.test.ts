@@ -171,7 +171,7 @@ const onTheWire: typeof ways = {
   'a transaction with an opening': async (driver, id) =>
     await driver.transaction(async (_, sent) => await sent, {
       scopes: [],
-      opening: { ...insert(id), columns: ['answer'] },
+      opening: () => ({ ...insert(id), columns: ['answer'] }),
     }),
   'a session': async (driver, id) => {
     const session = await (driver as SessionDriver<unknown>).session()

@@ -1,5 +1,7 @@
 import 'reflect-metadata'
+import { deferred } from '@holdfast/testkit'
 import type { EventEmitter } from 'node:events'
+import type pg from 'pg'
 import {
   DataSource,
   type EntityManager,
@@ -10,8 +12,10 @@ import {
 import { describe, expect, test } from 'vitest'
 import type { Isolation } from '../../src/core/driver.ts'
 import { lockKey } from '../../src/core/lock-key.ts'
+import { createTransactions } from '../../src/tx/index.ts'
 import { fromTypeOrm } from '../../src/drivers/typeorm.ts'
 import { exerciseDriver } from './exercise-driver.ts'
+import { OpenPortal } from '../support/open-portal.ts'
 import type { Harness } from './suite/harness.ts'
 import { pidOf, portOf, rejection, terminate, watchSockets } from './suite/setting.ts'
 
@@ -30,6 +34,7 @@ async function open(url: string): Promise<TypeOrmHarness> {
       silentRollback: true,
       openState: 'open',
       killedState: '57P01',
+      savepoints: { isCounted: true },
       roundTrips: { guard: 3, acquire: 1 },
     },
     sqlStateAt: (error: { driverError: { code: string } }) => error.driverError.code,
@@ -40,6 +45,11 @@ async function open(url: string): Promise<TypeOrmHarness> {
         ? await dataSource.transaction(body)
         : await dataSource.transaction(isolation.toUpperCase() as Uppercase<Isolation>, body),
     savepoint: async (tx, body) => await tx.transaction(body),
+    async leaveOpen(tx) {
+      // What `queryRunner.stream()` does.
+      const client = (await tx.queryRunner?.connect()) as pg.PoolClient
+      await client.query(new OpenPortal()).read()
+    },
     lookAlikes: {
       'the manager of the data source': async (use) => await use(dataSource.manager),
       'the data source': async (use) => await use(dataSource as unknown as EntityManager),
@@ -107,6 +117,84 @@ describe('only TypeORM', () => {
     expect((await rejection(lost)).code).toBe('CONNECTION_LOST')
     await dataSource.destroy()
   })
+
+  test('T1: an error after COMMIT is no failed transaction, and nothing is run again', async () => {
+    class Late implements EntitySubscriberInterface {
+      async afterTransactionCommit(): Promise<void> {
+        await Promise.reject(Object.assign(new Error('of the subscriber'), { code: '40001' }))
+      }
+    }
+    EventSubscriber()(Late)
+    const dataSource = new DataSource({ type: 'postgres', url: at.url, subscribers: [Late] })
+    await dataSource.initialize()
+    let runs = 0
+    const paid = createTransactions(fromTypeOrm(dataSource)).run(async (manager) => {
+      runs += 1
+      await manager.query(`INSERT INTO account VALUES ('paid once ${runs}', 1)`)
+    })
+    expect((await rejection(paid)).code).toBe('COMMIT_UNKNOWN')
+    expect(runs).toBe(1)
+    expect(await at.balance('paid once 1')).toBe(1)
+    await dataSource.destroy()
+  })
+
+  test.each([
+    // TypeORM rolls everything back where it cannot set its savepoint.
+    ['and is told as failed', false, 'TX_ROLLED_BACK'],
+    ['but not if the body has saved it from that', true, 'TX_ENDED_INSIDE'],
+  ])('a nested transaction in one that has failed ends it, %s', async (_, saves, code) => {
+    const transactions = createTransactions(at.harness.driver)
+    const running = transactions.run(async (manager) => {
+      await manager.query('SAVEPOINT mine')
+      await manager.query('SELECT 1 / 0').catch(() => undefined)
+      await manager.transaction(async () => {}).catch(() => undefined)
+      if (saves) await manager.query('ROLLBACK TO SAVEPOINT mine')
+    })
+    expect((await rejection(running)).code).toBe(code)
+  })
+
+  test('a nested transaction whose savepoint is gone is told as failed, and not as left open', async () => {
+    const running = createTransactions(at.harness.driver).run(async (manager) => {
+      await manager.query('SAVEPOINT mine')
+      const nested = manager.transaction(async (inner) => {
+        await inner.query('ROLLBACK TO SAVEPOINT mine')
+      })
+      await nested.catch(() => undefined)
+    })
+    expect((await rejection(running)).code).toBe('TX_ROLLED_BACK')
+  })
+
+  // TypeORM counts it as its transaction only when the savepoint was answered, which is after the body has returned.
+  test.each([
+    ['alone', []],
+    ['with statements that fail', ['SELECT 1 / 0', 'SELECT 1 / 0']],
+  ])(
+    'a nested transaction that nobody awaits, %s, is rolled back with the rest',
+    async (_, more) => {
+      const told = deferred<void>()
+      const before = await at.account(1)
+      const running = createTransactions(at.harness.driver).run(async (manager) => {
+        await manager.query(`UPDATE account SET balance = 2 WHERE id = '${before}'`)
+        const nested = manager.transaction(async () => {
+          await told.promise
+          throw new Error('too late')
+        })
+        nested.catch(() => undefined)
+        for (const text of more) manager.query(text).catch(() => undefined)
+      })
+      expect((await rejection(running)).code).toBe('TX_UNAWAITED')
+      told.resolve()
+      // Whoever has the connection next would end what was left open on it.
+      await Promise.all(
+        Array.from({ length: 8 }, () => createTransactions(at.harness.driver).run(async () => {})),
+      )
+      expect(await at.balance(before)).toBe(1)
+      const { rows } = await at.observer.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'`,
+      )
+      expect(rows).toEqual([])
+    },
+  )
 
   test('listens to the client it uses', async () => {
     await at.harness.own(async ({ queryRunner }) => {

@@ -95,7 +95,7 @@ describe('the packed package', () => {
   test.each([
     ['7', join(workspaceRoot, 'node_modules/typescript')],
     ['5.9', join(workspaceRoot, 'node_modules/typescript-5')],
-  ])('type-checks with TypeScript %s', async (version, compiler) => {
+  ])('type-checks with TypeScript %s', { timeout: 300_000 }, async (version, compiler) => {
     const { bin, version: exact } = JSON.parse(
       await readFile(join(compiler, 'package.json'), 'utf8'),
     ) as { bin: { tsc: string }; version: string }

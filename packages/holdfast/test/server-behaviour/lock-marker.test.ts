@@ -1,5 +1,6 @@
 import { waitUntil } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
+import { isTrue } from '../../src/core/is-true.ts'
 import { legacyKey } from '../../src/core/lock-key.ts'
 import { heldStatement } from '../../src/engines/postgres/lock-holders.ts'
 import { rowsToken } from '../../src/engines/postgres/locks.ts'
@@ -9,8 +10,8 @@ import { type Session, sqlStateFrom } from './support/session.ts'
 
 const marker = `SELECT current_setting('holdfast.held', true)`
 
-async function marked(session: Session, id: number): Promise<unknown> {
-  return (await session.run(heldStatement(legacyKey.bigint(id), 'exclusive')))['held']
+async function marked(session: Session, id: number): Promise<boolean> {
+  return isTrue((await session.run(heldStatement(legacyKey.bigint(id), 'exclusive')))['held'])
 }
 
 /** The marker and the name live and die with the lock they tell of. */
@@ -41,11 +42,12 @@ onEveryVersion((place) => {
     })
 
     test('tells row locks apart from locks by number', async () => {
+      const rows = rowsToken('accounts', 'exclusive')
       await using session = await place.open()
       await session.rows('BEGIN')
-      await session.rows(`SELECT set_config('holdfast.held', ',${rowsToken},', true)`)
+      await session.rows(`SELECT set_config('holdfast.held', ',${rows},', true)`)
       const answer = await take(session, lockRequest(numbered(1, 2)))
-      expect(answer).toMatchObject({ rowsBefore: true, before: [], complete: true })
+      expect(answer).toMatchObject({ rowsBefore: [rows], before: [], complete: true })
       expect(answer.granted.map(({ id }) => id)).toEqual([1n, 2n])
       expect(await marked(session, 1)).toBe(true)
     })

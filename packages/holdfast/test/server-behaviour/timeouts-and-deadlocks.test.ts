@@ -35,12 +35,13 @@ onEveryVersion((place) => {
     })
   })
 
-  test('statement_timeout counts the wait, and fires first if it is shorter than our limit', async () => {
+  test('statement_timeout counts the wait, and ours ends just before it, as a wait for a lock', async () => {
     await using holder = await place.open()
     await using waiter = await place.open()
     await holder.rows('BEGIN; SELECT pg_advisory_xact_lock(1)')
-    await waiter.rows(`BEGIN; SET LOCAL statement_timeout = '100ms'`)
-    const waiting = take(waiter, lockRequest(numbered(1)))
-    expect(await sqlStateFrom(waiting)).toBe('57014')
+    await waiter.rows(`SET statement_timeout = '100ms'`)
+    expect(await sqlStateFrom(waiter.rows('SELECT pg_advisory_xact_lock(1)'))).toBe('57014')
+    await waiter.rows('BEGIN')
+    expect(await sqlStateFrom(take(waiter, lockRequest(numbered(1))))).toBe('55P03')
   })
 })

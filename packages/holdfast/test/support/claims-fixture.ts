@@ -3,7 +3,7 @@ import type { Claims, ClaimsOptions } from '../../src/claims/index.ts'
 import { type PgFixture, pgFixture } from './pg-fixture.ts'
 
 /** A table of a user, with everything that claims can use; each test takes one of its own. */
-function tableText(name: string): string {
+export function tableText(name: string): string {
   return `
     CREATE TYPE ${name}_state AS ENUM ('new', 'busy', 'ok', 'given up');
     CREATE TABLE ${name} (

@@ -6,9 +6,13 @@ import type { Blocker, HoldfastError } from '../../src/errors.ts'
  */
 const tooLate = 'too late'
 
+/** Where the code is changed thousands of times, a busy machine must not count as a test that has noticed. */
+const patience = Number(process.env['HOLDFAST_PATIENCE'] ?? 1)
+
 /** It took less than so long. */
 export function inTime(tookMs: number, limitMs: number): void {
-  if (tookMs >= limitMs) throw new Error(`${tooLate}: ${tookMs} ms, and not within ${limitMs}`)
+  if (tookMs >= limitMs * patience)
+    throw new Error(`${tooLate}: ${tookMs} ms, and not within ${limitMs}`)
 }
 
 /** Somebody is named in the error. The look for them is given up after 100 ms, which may be soon on a busy machine. */

@@ -1,15 +1,65 @@
-import fc from 'fast-check'
+/** What the model of the ledger is told and what it answers; the player says the same to a real one. */
 
-type Move = 'credit' | 'debit' | 'hold'
+export type Move = 'credit' | 'debit' | 'hold' | 'adjust' | 'opening' | 'return' | 'refund'
 
 /** One account's part of a move. */
 export interface MoveLine {
   readonly kind: Move
   readonly key: string
+  /** Below zero only to adjust. */
   readonly amount: number
+  /** Of a refund: the operation. */
+  readonly of?: number
+  /** Brings no limit along. */
+  readonly bare?: true
 }
 
 export type Overrun = 'book' | 'refuse' | 'cap' | 'available'
+export type Late = 'book' | 'refuse' | 'ignore'
+export type Unit = 'minute' | 'hour' | 'day' | 'week' | 'month'
+
+/** What a key is, for as long as it is used. */
+export interface KeyTerms {
+  /** Never below zero. */
+  readonly walled?: true
+  /** What is used is a hold that leaves the window by itself. */
+  readonly rolling?: true
+  /** A bucket of `burst` that fills up by itself, one in so many microseconds. */
+  readonly everyUs?: number
+  readonly burst?: number
+  /** Calendar windows. */
+  readonly unit?: Unit
+  readonly zone?: string
+}
+
+/** A part of a hold; without an amount all of it. */
+export interface Part {
+  readonly key: string
+  readonly amount?: number
+}
+
+interface Settling {
+  readonly act: 'settle'
+  readonly hold: number
+  readonly amount: number | undefined
+  readonly overrun: Overrun
+  readonly late: Late
+  readonly parts?: readonly Part[]
+}
+
+/** The terms of a grant; moments are microseconds since 1970. */
+export interface GrantCommand {
+  readonly act: 'grant'
+  readonly id: number
+  readonly key: string
+  readonly amount: number
+  readonly priority: number
+  readonly effectiveAt?: number
+  readonly expiresAt?: number
+  readonly expiresInMs?: number
+  readonly rollover?: { readonly limit: number; readonly forMs: number }
+  readonly onlyFor?: readonly string[]
+}
 
 /** Operations are named by small numbers, and a hold by the operation that made it. */
 export type Command =
@@ -20,7 +70,12 @@ export type Command =
       readonly allowance: number
       /** A hold that expires soon if it is not extended. */
       readonly due: boolean
+      /** Unless it is 0, it stands for a feature as well. */
       readonly note: number
+      /** How long holds live, if that is not up to `due`. */
+      readonly ttlMs?: number
+      /** A refusal is remembered, for so long. */
+      readonly stickyMs?: number
     }
   | {
       readonly act: 'refund'
@@ -30,16 +85,44 @@ export type Command =
       readonly amount: number
       readonly allowance: number
     }
+  | Settling
   | {
-      readonly act: 'settle'
+      readonly act: 'release' | 'extend'
       readonly hold: number
-      readonly amount: number | undefined
-      readonly overrun: Overrun
-      readonly late: 'book' | 'refuse'
+      readonly ttlMs?: number
+      readonly parts?: readonly Part[]
     }
-  | { readonly act: 'release' | 'extend'; readonly hold: number }
+  | GrantCommand
+  | { readonly act: 'void'; readonly id: number; readonly key: string; readonly grant: number }
 
-export type Refusal = 'insufficient' | 'conflict' | 'not-found' | 'ended' | 'over-refund'
+/** Questions, limits and the clock: each is a call of its own. */
+export type Single =
+  | {
+      readonly act: 'limit'
+      readonly id: number
+      readonly key: string
+      readonly limit: number
+      /** False hands the key back to what operations bring along. */
+      readonly pinned: boolean
+    }
+  | {
+      readonly act: 'peek'
+      readonly key: string
+      readonly amount: number
+      readonly allowance: number
+    }
+  | { readonly act: 'balance' | 'grants'; readonly key: string }
+  | { readonly act: 'sweep' }
+  /** The server's clock shows this from now on; it may go back. */
+  | { readonly act: 'clock'; readonly us: number }
+
+export type Refusal =
+  | 'insufficient'
+  | 'conflict'
+  | 'not-found'
+  | 'ended'
+  | 'over-refund'
+  | 'too-large'
 export type HoldState = 'open' | 'settled' | 'released' | 'expired' | 'settled-late'
 
 export interface Account {
@@ -59,12 +142,18 @@ export interface Answer {
   readonly replayed: boolean
   readonly reason: Refusal | undefined
   readonly field: string | undefined
-  readonly state: HoldState | undefined
+  readonly state: HoldState | 'voided' | undefined
   readonly lines: readonly AnswerLine[]
+  /** Of a refusal: how much of what is there was for other features. */
+  readonly apart?: number
+  /** Times are told only where the clock is known to the microsecond; they are in milliseconds. */
+  readonly at?: number | undefined
+  readonly expiresAt?: number | undefined
+  readonly retryAt?: number | undefined
 }
 
 export interface Movement {
-  readonly kind: Move | 'settle' | 'release' | 'expire' | 'refund'
+  readonly kind: Move | 'settle' | 'release' | 'expire' | 'grant' | 'lapse' | 'void' | 'limit'
   readonly operation: number
   readonly credit: number
   readonly debit: number
@@ -72,106 +161,81 @@ export interface Movement {
   readonly after: Readonly<Account>
 }
 
+export function featureOf(note: number): string | undefined {
+  return note === 0 ? undefined : `feature ${note}`
+}
+
 /** The lines of a command that has an id of its own. */
 export function linesOf(
   command: Command,
-): readonly { kind: string; key: string; amount: number }[] {
-  if (command.act === 'move') return command.lines
-  return command.act === 'refund'
-    ? [{ kind: 'refund', key: command.key, amount: command.amount }]
-    : []
+): readonly { kind: string; key: string; amount: number; of?: number }[] {
+  switch (command.act) {
+    case 'move':
+      return command.lines
+    case 'refund':
+    case 'grant':
+      return [{ ...command, kind: command.act }]
+    case 'void':
+      return [{ kind: 'void', key: command.key, amount: 0 }]
+    case 'settle':
+    case 'release':
+    case 'extend':
+      return []
+  }
 }
 
 /** A command as a reader of a failed run wants to see it. */
-function wordsOf(command: Command): string {
-  if (command.act === 'move') {
-    const { id, lines, allowance, due, note } = command
-    const words = lines.map(({ kind, key, amount }) => `${kind} ${key} ${amount}`).join(' + ')
-    const rest = [
-      allowance === 0 ? '' : ` allowing ${allowance}`,
-      due && lines.some(({ kind }) => kind === 'hold') ? ' for a while' : '',
-      note === 0 ? '' : ` note ${note}`,
-    ]
-    return `#${id}: ${words}${rest.join('')}`
+export function wordsOf(command: Command | Single): string {
+  switch (command.act) {
+    case 'move':
+      return moveWords(command)
+    case 'refund': {
+      const { id, of, key, amount, allowance } = command
+      return `#${id}: refund ${key} ${amount} of #${of}${allowance === 0 ? '' : ` allowing ${allowance}`}`
+    }
+    case 'settle': {
+      const { hold, amount, overrun, late, parts } = command
+      return `settle hold #${hold}${partWords(parts)} at ${amount ?? 'its amount'}, overrun ${overrun}, late ${late}`
+    }
+    case 'release':
+    case 'extend': {
+      const { act, hold, parts, ttlMs } = command
+      return `${act} hold #${hold}${partWords(parts)}${ttlMs === undefined ? '' : ` for ${ttlMs} ms`}`
+    }
+    case 'clock':
+      return `clock ${new Date(Math.floor(command.us / 1_000)).toISOString()} (${command.us})`
+    case 'grant':
+    case 'void':
+    case 'limit':
+    case 'peek':
+    case 'balance':
+    case 'grants':
+    case 'sweep': {
+      const { act, ...rest } = command
+      return `${act} ${JSON.stringify(rest)}`
+    }
   }
-  if (command.act === 'refund') {
-    const { id, of, key, amount, allowance } = command
-    return `#${id}: refund ${key} ${amount} of #${of}${allowance === 0 ? '' : ` allowing ${allowance}`}`
-  }
-  if (command.act !== 'settle') return `${command.act} hold #${command.hold}`
-  const { hold, amount, overrun, late } = command
-  return `settle hold #${hold} at ${amount ?? 'its amount'}, overrun ${overrun}, late ${late}`
 }
 
-/** So that a shrunken counterexample reads like a history. */
-function readable(command: Command): Command {
-  return Object.defineProperty(command, fc.toStringMethod, { value: () => wordsOf(command) })
+function moveWords(command: Command & { act: 'move' }): string {
+  const { id, lines, allowance, due, note, ttlMs, stickyMs } = command
+  const words = lines
+    .map(({ kind, key, amount, of, bare }) => {
+      const source = of === undefined ? '' : ` of #${of}`
+      return `${kind} ${key} ${amount}${source}${bare === true ? ' bare' : ''}`
+    })
+    .join(' + ')
+  const rest = [
+    allowance === 0 ? '' : ` allowing ${allowance}`,
+    due && lines.some(({ kind }) => kind === 'hold') ? ' for a while' : '',
+    ttlMs === undefined ? '' : ` for ${ttlMs} ms`,
+    stickyMs === undefined ? '' : ` refused for ${stickyMs} ms`,
+    note === 0 ? '' : ` note ${note}`,
+  ]
+  return `#${id}: ${words}${rest.join('')}`
 }
 
-/** Never below zero. */
-export const walledKey = 'walled'
-/** What is used is a hold that leaves the window by itself. */
-export const rollingKey = 'rolling'
-/** A bucket of so many that fills up by itself, one an hour. */
-export const ratedKey = 'rated'
-export const burst = 6
-export const keys: readonly string[] = ['a', 'b', 'c', walledKey, rollingKey, ratedKey]
-
-const id = fc.nat({ max: 11 })
-/** Mostly the plain ones: what is worth something happens between commands for the same account. */
-const key = fc.constantFrom('a', 'a', 'b', 'b', 'c', ...keys)
-const amount = fc.integer({ min: 1, max: 9 })
-const allowance = fc.constantFrom(0, 0, 5)
-const line: fc.Arbitrary<MoveLine> = fc
-  .record({
-    kind: fc.constantFrom<Move>('credit', 'credit', 'debit', 'hold'),
-    key,
-    amount,
-  })
-  // Nobody but time credits a rate.
-  .map((one) => (one.key === ratedKey && one.kind === 'credit' ? { ...one, kind: 'debit' } : one))
-
-/** Few ids, keys and amounts, so that repetitions, conflicts and shortages are common. */
-export const anyCommand: fc.Arbitrary<Command> = fc
-  .oneof<fc.MaybeWeightedArbitrary<Command>[]>(
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        act: fc.constant('move' as const),
-        id,
-        lines: fc.uniqueArray(line, { selector: (one) => one.key, minLength: 1, maxLength: 3 }),
-        allowance,
-        due: fc.constantFrom(false, false, true),
-        note: fc.constantFrom(0, 0, 0, 1),
-      }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        act: fc.constant('refund' as const),
-        id,
-        of: id,
-        key,
-        amount,
-        allowance,
-      }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({
-        act: fc.constant('settle' as const),
-        hold: id,
-        amount: fc.option(fc.nat({ max: 12 }), { nil: undefined }),
-        overrun: fc.constantFrom<Overrun>('book', 'refuse', 'cap', 'available'),
-        late: fc.constantFrom<'book' | 'refuse'>('book', 'book', 'refuse'),
-      }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        act: fc.constantFrom('release' as const, 'extend' as const),
-        hold: id,
-      }),
-    },
-  )
-  .map(readable)
+function partWords(parts: readonly Part[] | undefined): string {
+  if (parts === undefined) return ''
+  return ` (${parts.map(({ key, amount }) => `${key} ${amount ?? 'all'}`).join(', ')})`
+}

@@ -1,79 +1,87 @@
-/** What the ledger does, without a database: the truth that the property tests compare it with. */
+/** What the ledger does, without a database: the truth that tests and the stress compare it with. */
 
 import {
-  type Account,
+  Accounts,
+  accountOf,
+  balanceOf,
+  canGive,
+  type Change,
+  type HoldPart,
+  limitOf,
+  type Standing,
+  zero,
+} from './ledger-accounts.ts'
+import { windowAt } from './ledger-calendar.ts'
+import {
   type Answer,
   type AnswerLine,
-  burst,
   type Command,
-  type HoldState,
-  linesOf,
-  type MoveLine,
+  type KeyTerms,
   type Movement,
-  ratedKey,
-  type Refusal,
 } from './ledger-command.ts'
+import { commit, type Step, takenBy } from './ledger-model-commit.ts'
+import { type Asked, askedBy, takesAway } from './ledger-model-lines.ts'
+import { type Around, outcomeOf } from './ledger-model-outcome.ts'
+import { type Applied, replayOf } from './ledger-model-replay.ts'
 
-interface HoldPart {
-  readonly key: string
-  readonly amount: number
-  due: boolean
-  /** The call that made it: holds of one call expire at the same time. */
-  readonly call: number
-  state: HoldState
-  settled: number
-  /** What was answered when it was ended. */
-  ended?: Account
+export interface ModelOptions {
+  readonly termsOf?: (key: string) => KeyTerms
+  /** In which order the database has accounts, by the names they have here. */
+  readonly rankOf?: (account: string) => string
+  /** The clock stands still until it is set, so that times are told; else every call is a little later. */
+  readonly exact?: boolean
 }
 
-interface Applied {
-  readonly kinds: readonly string[]
-  readonly keys: readonly string[]
-  readonly amounts: readonly number[]
-  readonly of: number | undefined
-  readonly note: number
-  readonly answers: readonly AnswerLine[]
-  readonly returned: Map<string, number>
-}
-
-/** One account's part of a command: what it would do, or why not. */
-interface Step {
-  readonly kind: Movement['kind'] | 'extend'
-  /** Undefined if there is no such account. */
-  readonly key: string | undefined
-  readonly credit: number
-  readonly debit: number
-  readonly hold: number
-  readonly allowance?: number | undefined
-  /** Shown as the allowance if it is refused. */
-  readonly shown?: number | undefined
-  readonly refusal?: Refusal | undefined
-  readonly field?: string | undefined
-  readonly state?: HoldState | undefined
-  /** The answer that was given then. */
-  readonly replayed?: Account | undefined
-  readonly done?: () => void
-}
-
-const nothing = { credit: 0, debit: 0, hold: 0 }
-const zero: Account = { credited: 0, debited: 0, held: 0, allowance: 0, sequence: 0 }
+const twoHoursUs = 7_200_000_000
+const unknown = { credit: 0, debit: 0, hold: 0, allowed: 0, available: 0, apart: 0 }
 
 export class LedgerModel {
-  readonly movements = new Map<string, Movement[]>()
-  readonly #walled: (key: string) => boolean
-  readonly #accounts = new Map<string, Account>()
-  readonly #applied = new Map<number, Applied>()
-  readonly #holds = new Map<number, HoldPart[]>()
-  #call = 0
-  /** Hours since the rate was filled; undefined until it is used for the first time. */
-  #hours: number | undefined
+  readonly options: Required<ModelOptions>
+  readonly accounts: Accounts
+  readonly applied = new Map<number, Applied>()
 
-  constructor(walled: (key: string) => boolean = () => false) {
-    this.#walled = walled
+  constructor(options: ModelOptions = {}, accounts?: Accounts) {
+    this.options = {
+      termsOf: () => ({}),
+      rankOf: (account) => account,
+      exact: false,
+      ...options,
+    }
+    this.accounts = accounts ?? new Accounts()
   }
 
-  account(key: string): Account {
-    return this.#accounts.get(key) ?? zero
+  /** As it is now, to go on from later. */
+  clone(): LedgerModel {
+    const copy = new LedgerModel(this.options, this.accounts.clone())
+    for (const [id, applied] of this.applied) {
+      copy.applied.set(id, { ...applied, lines: applied.lines.map((line) => ({ ...line })) })
+    }
+    return copy
+  }
+
+  /** The movements of each account, without their times. */
+  get movements(): Map<string, Movement[]> {
+    const strip = ({ kind, operation, credit, debit, hold, after }: Movement): Movement => {
+      return { kind, operation, credit, debit, hold, after }
+    }
+    return new Map([...this.accounts.movements].map(([name, list]) => [name, list.map(strip)]))
+  }
+
+  /** Two hours pass, and what is due falls due. */
+  passAWhile(): void {
+    this.accounts.now += twoHoursUs
+    this.sweep()
+  }
+
+  sweep(): void {
+    for (const standing of this.accounts.all()) {
+      if (this.accounts.isDue(standing)) this.accounts.fallDue(standing)
+    }
+  }
+
+  /** What a command asks of which accounts, in the order of its answer. */
+  linesFor(command: Command): Asked[] {
+    return askedBy(command, { ...this.options, accounts: this.accounts, applied: this.applied })
   }
 
   /**
@@ -81,251 +89,312 @@ export class LedgerModel {
    * command names must have been there before the call.
    */
   call(commands: readonly Command[]): Answer[] {
-    this.#call += 1
-    const before = {
-      applied: new Map(this.#applied),
-      holds: new Map(
-        [...this.#holds].map(([id, parts]) => [id, parts.map((part) => ({ ...part }))]),
-      ),
-    }
-    return commands.map((command) => this.#apply(command, before.applied, before.holds))
-  }
-
-  /**
-   * Two hours pass. What is due expires, in the order of time and, of those made at once, of the
-   * holds' ids.
-   */
-  passAWhile(idOf: (operation: number) => string): void {
-    if (this.#hours !== undefined) this.#hours += 2
-    const inOrder = [...this.#holds].toSorted(
-      ([a, [one]], [b, [other]]) =>
-        (one?.call ?? 0) - (other?.call ?? 0) || (idOf(a) < idOf(b) ? -1 : 1),
+    if (!this.options.exact) this.accounts.now += 1
+    const calls = commands.map((command) => ({ command, lines: this.linesFor(command) }))
+    const { denied, isPlain } = this.#look(calls.flatMap(({ lines }) => lines))
+    const isDenied = ({ account }: Asked): boolean => account !== undefined && denied.has(account)
+    const looked = calls.map(
+      ({ command, lines }) => !isPlain && (this.isKnown(command) || lines.some(isDenied)),
     )
-    for (const [operation, parts] of inOrder) {
-      for (const part of parts.filter(({ due, state }) => due && state === 'open')) {
-        part.state = 'expired'
-        this.#write({ ...nothing, kind: 'expire', key: part.key, hold: -part.amount }, operation)
-      }
+    this.#lock(calls.flatMap(({ lines }, at) => (looked[at] === true ? [] : lines)))
+    // A refund goes by what a hold was settled with before the call, a repetition by when it expired.
+    const settled = new Map<HoldPart, number>()
+    const expires = new Map<HoldPart, number>()
+    for (const part of [...this.accounts.holds.values()].flat()) {
+      settled.set(part, part.settled)
+      expires.set(part, part.expiresAt)
+    }
+    // What is told of a conflict is what stood before the call.
+    const stood = calls.map(({ command, lines }) =>
+      this.isKnown(command) ? this.#refusedAtSight(lines, new Set()).lines : [],
+    )
+    const replayed = (id: number, command: Command, at: number): Answer => {
+      const answer = replayOf(
+        this.applied.get(id) as Applied,
+        command,
+        this.accounts.holds,
+        expires,
+      )
+      if (answer.reason !== 'conflict') return answer
+      const lines = (stood[at] ?? []).map((line) => ({ ...line, refusal: 'conflict' as const }))
+      return { ...answer, lines }
+    }
+    return calls.map(({ command, lines }, at) =>
+      this.#told(
+        this.isKnown(command) && 'id' in command
+          ? replayed(command.id, command, at)
+          : looked[at] === true
+            ? this.#refusedAtSight(lines, denied)
+            : this.#apply(command, lines, settled),
+      ),
+    )
+  }
+
+  /** A refusal that is remembered is forgotten at its time. */
+  isKnown(command: Command): boolean {
+    const applied = 'id' in command ? this.applied.get(command.id) : undefined
+    return applied !== undefined && (applied.until ?? Infinity) > this.accounts.now
+  }
+
+  /** Which accounts are too short for all that is asked of them, and whether that is of no consequence. */
+  #look(lines: readonly Asked[]): { denied: Set<string>; isPlain: boolean } {
+    const { now } = this.accounts
+    const denied = new Set<string>()
+    let isPlain = true
+    for (const [account, asked] of Map.groupBy(lines, (line) => line.account)) {
+      if (account === undefined) continue
+      const standing = this.accounts.look(account, asked[0]?.key ?? account)
+      if (this.accounts.get(account) === undefined) isPlain = false
+      const isShort = asked.every(
+        (line) =>
+          takesAway(line) &&
+          line.sticky !== true &&
+          canGive(standing, line.limit, line.everyUs, now) < line.amount,
+      )
+      if (isShort && (standing?.dueAt ?? Infinity) > now) denied.add(account)
+    }
+    return { denied, isPlain: isPlain && denied.size === 0 }
+  }
+
+  /** Opens the accounts and books what is due on them. */
+  #lock(lines: readonly Asked[]): void {
+    for (const { account, key, terms, limit, everyUs } of lines) {
+      if (account === undefined) continue
+      const { dueAt } = this.accounts.open(
+        account,
+        key,
+        terms,
+        everyUs === undefined ? (limit ?? 0) : 0,
+      )
+      if (dueAt <= this.accounts.now) this.accounts.fallDue(this.accounts.get(account) as Standing)
     }
   }
 
-  #available(key: string, allowance: number): number {
-    const { credited, debited, held } = this.account(key)
-    return credited - debited - held + allowance
+  /** A refusal that needs no lock: every line by what its account was before the call. */
+  #refusedAtSight(lines: readonly Asked[], denied: ReadonlySet<string>): Answer {
+    const { now } = this.accounts
+    const told = lines.map((line) => {
+      const { account, limit, everyUs, amount } = line
+      const standing = account === undefined ? undefined : this.accounts.look(account, line.key)
+      const apart = this.accounts.grants.get(account ?? '')?.apart(line.feature) ?? 0
+      const available = canGive(standing, limit, everyUs, now) - apart
+      const isShort =
+        denied.has(account ?? '') ||
+        (takesAway(line) && (standing?.dueAt ?? Infinity) > now && available < amount)
+      const allowed = limitOf(standing, limit, everyUs)
+      const balance = standing === undefined ? 0 : balanceOf(standing)
+      const answer: AnswerLine = {
+        ...accountOf(standing ?? zero),
+        allowance: everyUs === undefined ? allowed : available - balance,
+        refusal: isShort ? 'insufficient' : undefined,
+      }
+      return { answer, apart, retryAt: isShort ? this.retryAt(line, standing, amount) : undefined }
+    })
+    const blocking = told.find(({ answer }) => answer.refusal !== undefined)
+    return {
+      ok: false,
+      replayed: false,
+      reason: blocking?.answer.refusal,
+      field: undefined,
+      state: undefined,
+      lines: told.map(({ answer }) => answer),
+      ...(blocking !== undefined && blocking.apart > 0 && { apart: blocking.apart }),
+      retryAt: blocking?.retryAt,
+    }
+  }
+
+  /** When an amount that was refused may fit. */
+  retryAt(
+    { account, limit, everyUs, terms }: Pick<Asked, 'account' | 'limit' | 'everyUs' | 'terms'>,
+    standing: Standing | undefined,
+    amount: number,
+  ): number | undefined {
+    const { now } = this.accounts
+    if (amount > limitOf(standing, limit, everyUs)) return undefined
+    if (everyUs !== undefined) {
+      const since = standing?.refilledAt
+      if (standing === undefined || since === undefined) return undefined
+      return since + (amount - balanceOf(standing)) * everyUs
+    }
+    if (terms.rolling === true) {
+      return this.accounts.freedAt(account ?? '', amount - canGive(standing, limit, everyUs, now))
+    }
+    return terms.unit === undefined ? undefined : windowAt(terms.unit, terms.zone ?? 'UTC', now).end
   }
 
   #apply(
     command: Command,
-    known: ReadonlyMap<number, Applied>,
-    holds: ReadonlyMap<number, HoldPart[]>,
+    lines: readonly Asked[],
+    settled: ReadonlyMap<HoldPart, number>,
   ): Answer {
-    const first = 'id' in command ? this.#applied.get(command.id) : undefined
-    if (first !== undefined) return this.#replay(first, command)
-    const steps = this.#steps(command, known, holds)
-    const refused = steps.find(({ refusal }) => refusal !== undefined)
+    const saved = lines.map(({ account, part }) => {
+      const standing = this.accounts.get(account)
+      return { standing, was: { ...standing }, part, wasPart: { ...part } }
+    })
+    const steps: Step[] = []
+    for (const line of lines) steps.push(this.#step(command, line, settled, steps))
+    const refused = steps.find(({ outcome }) => outcome.refusal !== undefined)
     if (refused === undefined) {
-      for (const step of steps) {
-        if (step.replayed === undefined && step.kind !== 'extend') {
-          this.#write(step, 'id' in command ? command.id : command.hold)
-        }
-        step.done?.()
-      }
+      commit(this, command, steps, settled)
+      const answer = this.#accepted(steps)
+      if ('id' in command) this.#remember(command, steps, answer)
+      return answer
     }
-    const lines = steps.map(({ key, refusal, allowance, shown = allowance, replayed }) => {
-      if (replayed !== undefined) return { ...replayed, refusal }
-      const account = key === undefined ? zero : this.account(key)
-      const given = refused === undefined ? undefined : shown
-      return { ...account, allowance: given ?? account.allowance, refusal }
-    })
-    if (refused === undefined && 'id' in command) this.#remember(command, lines)
-    return {
-      ok: refused === undefined,
-      replayed: steps.some(({ replayed }) => replayed !== undefined),
-      reason: refused?.refusal,
-      field: refused?.field,
-      state: refused?.state,
-      lines,
+    for (const { standing, was, part, wasPart } of saved.toReversed()) {
+      if (standing !== undefined) Object.assign(standing, was)
+      if (part !== undefined) Object.assign(part, wasPart)
     }
-  }
-
-  #write({ kind, key, credit, debit, hold, allowance }: Step, operation: number): void {
-    const last = this.account(key as string)
-    const after: Account = {
-      credited: last.credited + credit,
-      debited: last.debited + debit,
-      held: last.held + hold,
-      allowance: allowance ?? last.allowance,
-      sequence: last.sequence + 1,
-    }
-    // A wall is never crossed, so a lower allowance only stops what comes next.
-    if (this.#walled(key as string)) {
-      after.allowance = Math.max(after.allowance, after.debited + after.held - after.credited)
-    }
-    this.#accounts.set(key as string, after)
-    const movement = { kind: kind as Movement['kind'], operation, credit, debit, hold, after }
-    this.movements.set(key as string, [...(this.movements.get(key as string) ?? []), movement])
-  }
-
-  #remember(command: Command & { id: number }, answers: readonly AnswerLine[]): void {
-    const lines = linesOf(command)
-    this.#applied.set(command.id, {
-      kinds: lines.map(({ kind }) => kind),
-      keys: lines.map(({ key }) => key),
-      amounts: lines.map(({ amount }) => amount),
-      of: command.act === 'refund' ? command.of : undefined,
-      note: command.act === 'move' ? command.note : 0,
-      answers,
-      returned: new Map(),
-    })
-    const parts = lines.filter(({ kind }) => kind === 'hold')
-    if (command.act !== 'move' || parts.length === 0) return
-    this.#holds.set(
-      command.id,
-      parts.map(({ key, amount }) => ({
-        key,
-        amount,
-        due: command.due,
-        call: this.#call,
-        state: 'open',
-        settled: 0,
-      })),
-    )
-  }
-
-  #replay(first: Applied, command: Command & { id?: number }): Answer {
-    const lines = linesOf(command)
-    let field: string | undefined
-    first.keys.forEach((key, at) => {
-      const line = lines.find((one) => one.key === key)
-      if (line === undefined) field ??= lines.length === 1 ? 'key' : 'lines'
-      else if (line.kind !== first.kinds[at]) field ??= 'kind'
-      else if (line.amount !== first.amounts[at]) field ??= 'amount'
-      else if (command.act === 'refund' && command.of !== first.of) field ??= 'of'
-      else if (command.act === 'move' && command.note !== first.note) field ??= 'note'
-    })
-    if (first.keys.length !== lines.length) field ??= 'lines'
-    const conflict = { ...zero, refusal: 'conflict' as const }
-    return {
-      ok: field === undefined,
-      replayed: field === undefined,
-      reason: field === undefined ? undefined : 'conflict',
+    const { refusal, field, state, apart } = refused.outcome
+    const answer: Answer = {
+      ok: false,
+      replayed: false,
+      reason: refusal,
       field,
-      state: undefined,
-      lines:
-        field === undefined
-          ? lines.map(({ key }) => first.answers[first.keys.indexOf(key)] as AnswerLine)
-          : lines.map(() => conflict),
+      state,
+      lines: steps.map((step) => ({
+        ...accountOf(step.outcome.replayed ?? step.standing ?? zero),
+        ...(step.outcome.replayed === undefined && {
+          allowance: step.outcome.flow ?? step.shown,
+        }),
+        refusal: step.outcome.refusal,
+      })),
+      ...(refusal === 'insufficient' && apart > 0 && { apart }),
+      retryAt: refused.retryAt,
     }
+    this.#rememberRefusal(command, lines, answer)
+    return answer
   }
 
-  #steps(
+  /** One line, on top of those before it; undone if another one is refused. */
+  #step(
     command: Command,
-    known: ReadonlyMap<number, Applied>,
-    holds: ReadonlyMap<number, HoldPart[]>,
-  ): Step[] {
-    if (command.act === 'move') {
-      const { allowance } = command
-      return command.lines.map((line) =>
-        line.key === ratedKey ? this.#takeFromRate(line) : this.#move(line, allowance),
-      )
-    }
-    if (command.act === 'refund') return [this.#refund(command, known.get(command.of), holds)]
-    const unknown = { ...nothing, kind: 'release' as const, key: undefined }
-    const before = holds.get(command.hold)
-    if (before === undefined) return [{ ...unknown, refusal: 'not-found' }]
-    return (this.#holds.get(command.hold) ?? []).map((part) =>
-      command.act === 'settle' ? this.#settle(command, part) : this.#end(command.act, part),
-    )
-  }
-
-  #move({ kind, key, amount }: MoveLine, allowance: number): Step {
-    const isShort = kind !== 'credit' && this.#available(key, allowance) < amount
-    const refusal = isShort ? 'insufficient' : undefined
-    return { ...nothing, kind, key, allowance, [kind]: amount, refusal }
-  }
-
-  /** First it is filled by what the hours brought; what was given back on top of full is spilt. */
-  #takeFromRate({ kind, key, amount }: MoveLine): Step {
-    const spare = burst - this.#available(key, 0)
-    const hours = this.#hours ?? spare
-    const isFull = hours >= spare
-    const credit = isFull ? Math.max(spare, 0) : hours
-    const spill = isFull ? Math.max(-spare, 0) : 0
-    const isShort = this.#available(key, 0) + credit - spill < amount
-    const debit = spill + (kind === 'debit' ? amount : 0)
-    return {
-      kind,
-      key,
-      credit,
-      debit,
-      hold: kind === 'hold' ? amount : 0,
-      allowance: 0,
-      shown: credit - spill,
-      refusal: isShort ? 'insufficient' : undefined,
-      done: () => void (this.#hours = isFull ? 0 : hours - credit),
-    }
-  }
-
-  #refund(
-    { of, key, amount, allowance }: Command & { act: 'refund' },
-    applied: Applied | undefined,
-    holds: ReadonlyMap<number, HoldPart[]>,
+    line: Asked,
+    settled: ReadonlyMap<HoldPart, number>,
+    before: readonly Step[],
   ): Step {
-    const at = applied?.keys.indexOf(key) ?? -1
-    if (applied === undefined || at < 0) {
-      return { ...nothing, kind: 'refund', key: undefined, refusal: 'not-found' }
+    const { now } = this.accounts
+    const standing = this.accounts.get(line.account)
+    if (standing === undefined) {
+      return { line, standing, outcome: { ...unknown, refusal: 'not-found' }, shown: 0 }
     }
-    const taken =
-      applied.kinds[at] === 'hold'
-        ? holds.get(of)?.find((part) => part.key === key)?.settled
-        : applied.amounts[at]
-    const returned = applied.returned.get(key) ?? 0
-    const takes = applied.kinds[at] === 'hold' || applied.kinds[at] === 'debit'
-    const refusal = !takes
-      ? 'not-found'
-      : (taken ?? 0) - returned < amount
-        ? 'over-refund'
-        : undefined
-    const done = (): void => void applied.returned.set(key, returned + amount)
-    const allowed = key === ratedKey ? 0 : allowance
-    return { ...nothing, kind: 'refund', key, credit: amount, allowance: allowed, refusal, done }
+    const around: Around = {
+      now,
+      grants: this.accounts.grants.get(standing.name),
+      incoming: before
+        .filter((step) => step.standing === standing)
+        .reduce((sum, step) => sum + incomingOf(step), 0),
+      returnable: (of, account) => {
+        const taken = takenBy(this, of, account, settled)
+        return taken.length === 0 ? undefined : taken.reduce((sum, { rest }) => sum + rest, 0)
+      },
+    }
+    const outcome = outcomeOf(line, standing, around)
+    const { refusal, replayed, quiet, until, credit, debit, hold, allowed } = outcome
+    const isRate = line.everyUs !== undefined
+    if (refusal !== undefined || replayed !== undefined || quiet === true) {
+      if (quiet === true && until !== undefined && line.part !== undefined) {
+        line.part.expiresAt = until
+      }
+      const isShort = refusal === 'insufficient' && takesAway(line)
+      const retryAt = isShort ? this.retryAt(line, standing, line.amount) : undefined
+      return { line, standing, outcome, shown: isRate ? 0 : allowed, retryAt }
+    }
+    standing.credited += credit
+    standing.debited += debit
+    standing.held += hold
+    standing.sequence += 1
+    standing.movedAt = Math.max(standing.movedAt, now)
+    if (isRate) standing.refilledAt = outcome.refilledAt
+    // A wall is never crossed, so a lower allowance only stops what comes next.
+    if (standing.walled) standing.allowance = Math.max(allowed, -balanceOf(standing))
+    else if (!isRate) standing.allowance = allowed
+    if (until !== undefined) standing.dueAt = Math.min(standing.dueAt, until)
+    const { part, kind } = line
+    if (part !== undefined) {
+      const isLate = part.state === 'expired'
+      part.state = kind === 'release' ? 'released' : isLate ? 'settled-late' : 'settled'
+      part.settled = outcome.settled ?? 0
+      part.ended = { ...accountOf(standing), at: standing.movedAt }
+    }
+    const operation = 'id' in command ? command.id : command.hold
+    const change = { kind: kind as Change['kind'], operation, credit, debit, hold }
+    const shown = isRate ? 0 : standing.allowance
+    const { sequence } = standing
+    return { line, standing, outcome, change, after: accountOf(standing), shown, sequence }
   }
 
-  #end(act: 'release' | 'extend', part: HoldPart): Step {
-    const step = { ...nothing, kind: act, key: part.key }
-    if (act === 'release' && part.state === 'released') return { ...step, replayed: part.ended }
-    if (part.state !== 'open') return { ...step, refusal: 'ended', state: part.state }
-    if (act === 'extend') return { ...step, done: () => void (part.due = false) }
-    return { ...step, hold: -part.amount, done: () => this.#close(part, 'released', 0) }
+  #accepted(steps: readonly Step[]): Answer {
+    const [first] = steps
+    const at = first?.outcome.replayed?.at ?? first?.standing?.movedAt
+    const held = steps.find(({ line }) => line.kind === 'hold') ?? first
+    const isHold = held?.line.kind === 'hold' || held?.line.kind === 'extend'
+    return {
+      ok: true,
+      replayed: steps.some(({ outcome }) => outcome.replayed !== undefined),
+      reason: undefined,
+      field: undefined,
+      state: undefined,
+      lines: steps.map(({ outcome, after, standing, shown }) => ({
+        ...accountOf(outcome.replayed ?? after ?? standing ?? zero),
+        ...(outcome.replayed === undefined && after === undefined && { allowance: shown }),
+        refusal: undefined,
+      })),
+      at: at === undefined || at === -Infinity ? 0 : at,
+      expiresAt: isHold ? held.outcome.until : undefined,
+    }
   }
 
-  #close(part: HoldPart, state: HoldState, settled: number): void {
-    Object.assign(part, { state, settled, ended: this.account(part.key) })
+  #remember(command: Command & { id: number }, steps: readonly Step[], answer: Answer): void {
+    const lines = steps.map(({ line, change, standing, sequence = 0 }, at) => ({
+      kind: line.kind,
+      key: line.key,
+      account: line.account as string,
+      amount: change === undefined ? 0 : line.amount,
+      of: line.of,
+      sequence,
+      answer: answer.lines[at] as AnswerLine,
+      at: standing?.movedAt ?? 0,
+      returned: 0,
+    }))
+    this.applied.set(command.id, { lines, note: command.act === 'move' ? command.note : 0 })
   }
 
-  #settle({ amount: asked, overrun, late }: Command & { act: 'settle' }, part: HoldPart): Step {
-    const step = { ...nothing, kind: 'settle' as const, key: part.key }
-    const wanted = asked ?? part.amount
-    const amount = overrun === 'cap' ? Math.min(wanted, part.amount) : wanted
-    const expired = part.state === 'expired'
-    if (part.state === 'settled' || part.state === 'settled-late') {
-      return part.settled === amount
-        ? { ...step, replayed: part.ended }
-        : { ...step, refusal: 'conflict', field: 'amount' }
-    }
-    if (part.state === 'released' || (expired && late === 'refuse')) {
-      return { ...step, refusal: 'ended', state: part.state }
-    }
-    const available = this.#available(part.key, this.account(part.key).allowance)
-    const fits = available + (expired ? 0 : part.amount) >= amount
-    if (expired && this.#walled(part.key) && !fits) {
-      return { ...step, refusal: 'ended', state: 'expired' }
-    }
-    const bounded = overrun === 'available' || this.#walled(part.key)
-    if (amount > part.amount && (overrun === 'refuse' || (bounded && !fits))) {
-      return { ...step, refusal: 'insufficient' }
-    }
-    const done = (): void => this.#close(part, expired ? 'settled-late' : 'settled', amount)
-    return { ...step, debit: amount, hold: expired ? 0 : -part.amount, done }
+  /** For orders: what was refused stays refused for a while, even if its webhook comes again. */
+  #rememberRefusal(command: Command, lines: readonly Asked[], refusal: Answer): void {
+    const [first] = lines
+    if (first?.sticky !== true || !('id' in command)) return
+    const told = refusal.lines
+    this.applied.set(command.id, {
+      lines: lines.map(({ kind, key, account = '', amount, of }, at) => ({
+        kind,
+        key,
+        account,
+        amount,
+        of,
+        sequence: 0,
+        answer: told[at] as AnswerLine,
+        at: 0,
+        returned: 0,
+        isRefused: true,
+      })),
+      note: 0,
+      until: this.accounts.now + (first.ttlMs ?? 0) * 1_000,
+      refusal,
+    })
   }
+
+  /** Times only where they are known; told in milliseconds, as dates are. */
+  #told({ at, expiresAt, retryAt, ...answer }: Answer): Answer {
+    if (!this.options.exact) return answer
+    return { ...answer, at: msOf(at), expiresAt: msOf(expiresAt), retryAt: msOf(retryAt) }
+  }
+}
+
+function incomingOf({ change }: Step): number {
+  const { credit = 0, debit = 0, hold = 0 } = change ?? {}
+  return Math.max(credit - debit - hold, 0)
+}
+
+export function msOf(us: number | undefined): number | undefined {
+  return us === undefined ? undefined : Math.floor(us / 1_000)
 }

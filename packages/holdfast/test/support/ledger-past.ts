@@ -14,7 +14,7 @@ export async function growOlder(observer: pg.Pool, months: number): Promise<void
      ) x;
      UPDATE holdfast.movement SET at = at - ${age};
      UPDATE holdfast.operation SET at = at - ${age};
-     UPDATE holdfast.balance SET moved_at = moved_at - ${age};
+     UPDATE holdfast.balance SET moved_at = moved_at - ${age}, refilled_at = refilled_at - ${age};
      UPDATE holdfast.checkpoint SET at = at - ${age};
      UPDATE holdfast.hold SET ended_at = ended_at - ${age}`,
   )

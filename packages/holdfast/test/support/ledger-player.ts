@@ -1,11 +1,10 @@
+import { hash } from 'node:crypto'
 import type pg from 'pg'
 import type { Executor } from '../../src/core/driver.ts'
 import { ledgerCalls } from '../../src/engines/postgres/ledger.ts'
 import { accountId, holdIdOf, operationUuid } from '../../src/ledger/account-id.ts'
 import { answersOf, type LineAnswer } from '../../src/ledger/answer.ts'
-import { together } from '../../src/ledger/book.ts'
-import type { Kernel } from '../../src/ledger/index.ts'
-import { flags, kinds, type Operation } from '../../src/ledger/operation.ts'
+import type { Kernel } from '../../src/ledger/kernel.ts'
 import {
   isPlain,
   plainStatementFor,
@@ -14,25 +13,20 @@ import {
   statementFor,
 } from '../../src/ledger/request.ts'
 import { numberAmounts, type Verdict, verdictOf } from '../../src/ledger/verdict.ts'
-import {
-  type Answer,
-  type AnswerLine,
-  type Command,
-  burst,
-  type Movement,
-  ratedKey,
-  rollingKey,
-  walledKey,
-} from './ledger-command.ts'
+import type { Answer, AnswerLine, Command, KeyTerms, Movement, Single } from './ledger-command.ts'
 import { fresh } from './ledger-fixture.ts'
+import { answerOf, timesOf } from './ledger-player-answer.ts'
+import { ask } from './ledger-player-single.ts'
+import { book, nameOf, operationOf } from './ledger-player-lines.ts'
 
-const book = 'model'
-const aWhileMs = 3_600_000
-const longMs = 1_000 * aWhileMs
-const hourUs = 3_600_000_000
-const flagsOf: Readonly<Record<string, number>> = {
-  [walledKey]: flags.walled,
-  [rollingKey]: flags.rolling,
+export interface PlayerOptions {
+  /** @defaultValue 'holdfast' */
+  readonly schema?: string
+  /** @defaultValue one of its own */
+  readonly scope?: string
+  readonly termsOf?: (key: string) => KeyTerms
+  /** Tells times as well: the clock of this server is set by hand. */
+  readonly exact?: boolean
 }
 
 /** Plays commands against a real ledger, in a scope of its own, and tells the answers alike. */
@@ -40,27 +34,43 @@ export class LedgerPlayer {
   readonly scope: string
   readonly #kernel: Kernel<pg.PoolClient>
   readonly #schema: string
+  readonly #options: PlayerOptions
 
-  constructor(kernel: Kernel<pg.PoolClient>, schema = 'holdfast', scope: string = fresh()) {
+  constructor(kernel: Kernel<pg.PoolClient>, options: PlayerOptions = {}) {
     this.#kernel = kernel
-    this.#schema = schema
-    this.scope = scope
+    this.#schema = options.schema ?? 'holdfast'
+    this.scope = options.scope ?? fresh()
+    this.#options = { ...options, scope: this.scope }
   }
 
   /** Another process that plays in the same scope. */
   with(kernel: Kernel<pg.PoolClient>): LedgerPlayer {
-    return new LedgerPlayer(kernel, this.#schema, this.scope)
+    return new LedgerPlayer(kernel, this.#options)
   }
 
   async play(command: Command, tx?: pg.PoolClient): Promise<Answer> {
     const verdict = await this.#kernel.apply(tx, this.#operationOf(command), numberAmounts)
-    return answerOf(command, verdict)
+    return this.#answerOf(command, verdict)
+  }
+
+  /** What is a call of its own: limits and questions. */
+  async ask(command: Single, tx?: pg.PoolClient): Promise<unknown> {
+    const { termsOf = () => ({}) } = this.#options
+    const how = { scope: this.scope, schema: this.#schema, termsOf }
+    return await ask(this.#kernel, tx, command, how)
+  }
+
+  /** The order in which the database has accounts, by the names that the model has for them. */
+  rankOf(account: string): string {
+    const [key = '', start] = account.split('@')
+    const { base } = accountId(this.scope, book, key)
+    return start === undefined ? base : hash('sha256', `${base}:${start}`).slice(0, 32)
   }
 
   /** All in one call of `apply`, in their order. */
   async playTogether(executor: Executor, commands: readonly Command[]): Promise<Answer[]> {
-    const requests = commands.map((command) => requestOf(this.#operationOf(command)))
-    const [row] = await executor.query(statementFor(ledgerCalls(this.#schema), requests))
+    const requests = commands.map((command) => requestOf(this.#operationOf(command), true))
+    const [row] = await executor.query(statementFor(ledgerCalls(this.#schema, 'joined'), requests))
     const sizes = requests.map(({ operation }) => operation.lines.length)
     return this.#answers(commands, requests, answersOf(row?.['answer'], sizes)) as Answer[]
   }
@@ -70,10 +80,12 @@ export class LedgerPlayer {
     executor: Executor,
     commands: readonly Command[],
   ): Promise<(Answer | undefined)[]> {
-    const requests = commands.map((command) => requestOf(this.#operationOf(command)))
+    const requests = commands.map((command) => requestOf(this.#operationOf(command), true))
     const plain = requests.filter(isPlain)
     if (plain.length === 0) return commands.map(() => undefined)
-    const [row] = await executor.query(plainStatementFor(ledgerCalls(this.#schema), plain))
+    const [row] = await executor.query(
+      plainStatementFor(ledgerCalls(this.#schema, 'joined'), plain),
+    )
     const sizes = requests.map((request) => (isPlain(request) ? 1 : 0))
     return this.#answers(commands, requests, answersOf(row?.['answer'], sizes))
   }
@@ -87,11 +99,11 @@ export class LedgerPlayer {
       const [request, lines = []] = [requests[at] as Request, answers[at]]
       return lines.length === 0
         ? undefined
-        : answerOf(command, verdictOf(request, lines, numberAmounts))
+        : this.#answerOf(command, verdictOf(request, lines, numberAmounts))
     })
   }
 
-  holdId(operation: number): string {
+  #holdId(operation: number): string {
     const { bucket, base } = accountId(this.scope, book, this.scope)
     return holdIdOf(bucket, base, operationUuid(nameOf(operation)))
   }
@@ -139,79 +151,21 @@ export class LedgerPlayer {
     return movements
   }
 
-  #operationOf(command: Command): Operation {
-    if (command.act === 'move') {
-      const { id, lines, allowance, due, note } = command
-      return together(
-        lines.map(({ kind, key, amount }) => ({
-          line: {
-            kind: kinds[kind],
-            book,
-            key,
-            amount: String(amount),
-            allowance: String(key === ratedKey ? burst : allowance),
-            flags: flagsOf[key] ?? 0,
-            ...(kind === 'hold' ? { ttlMs: due ? aWhileMs : longMs } : {}),
-            ...(key === ratedKey ? { everyUs: String(hourUs) } : {}),
-          },
-        })),
-        { operationId: nameOf(id), scope: this.scope, ...(note === 0 ? {} : { note: { note } }) },
-      )
-    }
-    if (command.act === 'refund') {
-      const { id, of, key, amount, allowance } = command
-      const line = {
-        kind: kinds.refund,
-        book,
-        key,
-        amount: String(amount),
-        allowance: String(allowance),
-        ref: operationUuid(nameOf(of)),
-      }
-      return together([{ line }], { operationId: nameOf(id), scope: this.scope })
-    }
-    const line = { kind: kinds[command.act], book, ref: this.holdId(command.hold), flags: 0 }
-    if (command.act === 'release') return { book, lines: [line] }
-    if (command.act === 'extend') return { book, lines: [{ ...line, ttlMs: longMs }] }
-    const { amount, overrun, late } = command as Command & { act: 'settle' }
-    const settle = { ...line, flags: flags.overrun[overrun] | flags.late[late] }
-    return {
-      book,
-      lines: [amount === undefined ? settle : { ...settle, amount: String(amount) }],
-    }
+  #operationOf(command: Command): ReturnType<typeof operationOf> {
+    const { termsOf = () => ({}) } = this.#options
+    return operationOf(command, this.scope, termsOf, (operation) => this.#holdId(operation))
   }
-}
 
-/** Both kinds of operation ids: those that are UUIDs, and those that are hashed. */
-function nameOf(id: number): string {
-  return id % 2 === 0
-    ? `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`
-    : `operation ${id}`
+  #answerOf(command: Command, verdict: Verdict<number>): Answer {
+    const answer = answerOf(verdict)
+    return this.#options.exact === true
+      ? { ...answer, ...timesOf(verdict) }
+      : inOrder(command, answer)
+  }
 }
 
 function numberOf(name: string): number {
   return Number(/\d+$/.exec(name)?.[0])
-}
-
-function answerOf(command: Command, verdict: Verdict<number>): Answer {
-  const lines = verdict.lines.map(
-    ({ credited, debited, held, allowance, sequence, refusal }): AnswerLine => ({
-      credited,
-      debited,
-      held,
-      allowance,
-      sequence,
-      refusal: refusal as AnswerLine['refusal'],
-    }),
-  )
-  return inOrder(command, {
-    ok: verdict.ok,
-    replayed: verdict.replayed,
-    reason: verdict.ok ? undefined : (verdict.reason as Answer['reason']),
-    field: verdict.ok ? undefined : verdict.field,
-    state: verdict.ok ? undefined : (verdict.state as Answer['state']),
-    lines,
-  })
 }
 
 /**
@@ -219,7 +173,7 @@ function answerOf(command: Command, verdict: Verdict<number>): Answer {
  * refused for different reasons, neither does the first.
  */
 export function inOrder(command: Command, answer: Answer): Answer {
-  if (command.act === 'move' || command.act === 'refund') return answer
+  if ('id' in command) return answer
   const text = ({ credited, debited, held, allowance, sequence, refusal }: AnswerLine): string =>
     [credited, debited, held, allowance, sequence, refusal].join()
   const lines = answer.lines.toSorted((a, b) => (text(a) < text(b) ? -1 : 1))

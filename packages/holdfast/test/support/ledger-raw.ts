@@ -114,12 +114,21 @@ export async function callApply(
   given: Columns,
   schema = 'holdfast',
 ): Promise<number[]> {
+  return (await answersOf(client, given, schema)).map(([, status]) => Number(status))
+}
+
+/** Calls `apply()`: all that it answers, by line. */
+export async function answersOf(
+  client: pg.ClientBase | pg.Pool,
+  given: Columns,
+  schema = 'holdfast',
+): Promise<string[][]> {
   const list = columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')
   const { rows } = await (client as pg.Pool).query<{ answer: string | null }>(
     `SELECT ${schema}.apply(${list}) AS answer`,
     columns.map(([column]) => given[column]),
   )
-  return (rows[0]?.answer ?? '').split('\n').map((line) => Number(line.split(',')[1]))
+  return (rows[0]?.answer ?? '').split('\n').map((line) => line.split(','))
 }
 
 /** Calls `apply_plain()` with what it takes of the lines: how many it did. */

@@ -78,4 +78,6 @@ export const rounds: readonly Command[][][] = [
     [strict(move(1, 'credit c 2'))],
     [brief(move(2, 'hold c 1')), strict(move(0, 'debit a 2')), brief(move(0, 'hold c 1'))],
   ],
+  // Holds of one call, too, though they expire at the same moment.
+  [[move(9, 'credit b 9')], [4, 2, 3, 1, 0].map((id) => brief(move(id, 'hold b 1')))],
 ]

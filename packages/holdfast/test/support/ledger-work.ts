@@ -26,6 +26,13 @@ export const works: readonly Work['what'][] = [
 /** What the caller writes beside it, in the same transaction. */
 export const callersTable = 'CREATE TABLE done (operation text PRIMARY KEY)'
 
+/** Compares the books of a process with the database, which it otherwise does when it uses them first. */
+export async function knowBooks(hf: Holdfast<pg.PoolClient>): Promise<void> {
+  for (const name of ['work', 'other work']) {
+    await hf.quota({ name, limit: 100, per: 'lifetime' }).peek('anybody')
+  }
+}
+
 /** Does it once: alone, or in a transaction of the caller's. */
 export async function doWork(
   hf: Holdfast<pg.PoolClient>,

@@ -1,11 +1,10 @@
+import { burst, ratedKey } from './ledger-arbitrary.ts'
 import {
   type Account,
   type Answer,
-  burst,
   type Command,
   linesOf,
   type Movement,
-  ratedKey,
 } from './ledger-command.ts'
 
 /** A command and what it was told. */

@@ -6,10 +6,11 @@ import { ownFiles, type SchemaFiles, schemaFile } from '../../src/schema/schema-
  */
 export function weakened(name: string, protection: RegExp, instead: string): SchemaFiles {
   const files = ownFiles()
-  const file = files.repeatables.find((each) => each.name === `app/${name}`)
+  const path = name.includes('/') ? name : `app/${name}`
+  const file = files.repeatables.find((each) => each.name === path)
   const text = file?.text.replace(protection, () => instead)
   if (file === undefined || text === undefined || text === file.text) {
-    throw new Error(`app/${name} has no ${protection.source} any more`)
+    throw new Error(`${path} has no ${protection.source} any more`)
   }
   const repeatables = files.repeatables.map((each) =>
     each === file ? schemaFile(each.name, text) : each,

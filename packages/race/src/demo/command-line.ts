@@ -22,6 +22,9 @@ const done = 0
 const failed = 1
 const misused = 2
 
+/** Thrown by `out`: there is nobody left to write for. */
+export class NobodyReads extends Error {}
+
 /** Where a command reads and writes. */
 export interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -65,6 +68,7 @@ export async function runCommandLine(
       ? done
       : failed
   } catch (error) {
+    if (error instanceof NobodyReads) return done
     err(`holdfast-race demo: ${reasonOf(error)}\n`)
     return failed
   }

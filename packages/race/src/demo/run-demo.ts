@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
@@ -48,6 +48,8 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   return race.verdict === 'race' && fixed.verdict === 'race-free' && fixed.coverage.overlapped
 }
 
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
 interface Place extends AsyncDisposable {
   readonly schema: string
   /** The same database, with the schema in front. */
@@ -57,16 +59,19 @@ interface Place extends AsyncDisposable {
 async function makeSchema(url: string): Promise<Place> {
   const schema = `holdfast_race_demo_${randomBytes(4).toString('hex')}`
   const drop = (): Promise<void> => alone(url, `DROP SCHEMA IF EXISTS ${schema} CASCADE`)
-  const interrupted = (): void => {
-    void drop().finally(() => process.exit(130))
+  const interrupted = (signal: NodeJS.Signals): void => {
+    void drop().finally(() => process.exit(128 + constants.signals[signal]))
   }
-  process.once('SIGINT', interrupted)
+  for (const signal of signals) process.once(signal, interrupted)
+  const letGo = (): void => {
+    for (const signal of signals) process.removeListener(signal, interrupted)
+  }
   const own = new URL(url)
   own.searchParams.set('options', `-c search_path=${schema}`)
   try {
     await alone(url, `CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${tables}`)
   } catch (error) {
-    process.removeListener('SIGINT', interrupted)
+    letGo()
     throw error
   }
   return {
@@ -74,7 +79,7 @@ async function makeSchema(url: string): Promise<Place> {
     url: own.href,
     async [Symbol.asyncDispose]() {
       await drop()
-      process.removeListener('SIGINT', interrupted)
+      letGo()
     },
   }
 }

@@ -76,12 +76,27 @@ describe('demo', () => {
     expect(out).toContain('No program was found that opens it.')
   })
 
-  test('leaves nothing behind when it is interrupted', async () => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('leaves nothing behind when it is ended by %s', async (signal, status) => {
     const child = spawn(process.execPath, [main, 'demo', '--url', url])
     await once(child.stdout, 'data')
-    child.kill('SIGINT')
+    child.kill(signal)
     const [code] = (await once(child, 'close')) as [number | null]
-    expect(code).toBe(130)
+    expect(code).toBe(status)
+    expect(await schemasLeft()).toBe(0)
+  })
+
+  test('leaves nothing behind when nobody reads on, as of `head`', async () => {
+    const child = spawn(process.execPath, [main, 'demo', '--url', url])
+    let err = ''
+    child.stderr.on('data', (chunk: Buffer) => (err += String(chunk)))
+    await once(child.stdout, 'data')
+    child.stdout.destroy()
+    const [code] = (await once(child, 'close')) as [number | null]
+    expect([code, err]).toEqual([0, ''])
     expect(await schemasLeft()).toBe(0)
   })
 

@@ -6,7 +6,9 @@ import { useResource } from '../live/resource.ts'
 import { AdviceList } from '../parts/advice-list.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { DataTable } from '../parts/data-table.tsx'
+import { Link } from '../parts/link.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
+import { address } from '../router.ts'
 import { useNow } from '../ticker.ts'
 
 /** Who works on which rows, and who has what for longer than a transaction. */
@@ -103,8 +105,17 @@ function Claims({ claims }: { readonly claims: readonly ObservedClaims[] }): JSX
           {
             name: 'Dead',
             number: true,
-            cell: ({ dead, capped }) =>
-              dead ? <b class="trouble">{counted(dead, capped)}</b> : counted(dead, capped),
+            cell: ({ dead, capped, queue }) => {
+              if (!dead) return counted(dead, capped)
+              const text = <b class="trouble">{counted(dead, capped)}</b>
+              if (queue === undefined) return text
+              return (
+                <Link to={address('jobs', { queue })}>
+                  {text}
+                  <span class="unseen"> dead jobs of {queue}</span>
+                </Link>
+              )
+            },
           },
         ]}
       />

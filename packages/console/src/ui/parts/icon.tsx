@@ -5,6 +5,7 @@ const paths = {
   locks: 'M7 11V8a5 5 0 0 1 10 0v3M5 11h14v9H5zM12 14.5v2.5',
   ledger: 'M5 4h12a2 2 0 0 1 2 2v14H7a2 2 0 0 1-2-2zM5 17h14M9 8h6M9 12h6',
   claims: 'M4 12a8 8 0 1 0 16 0 8 8 0 1 0-16 0M12 8v4l3 2',
+  jobs: 'M4 8h16v12H4zM9 8V5h6v3M9.5 12l5 5M14.5 12l-5 5',
   schedules: 'M4 6h16v14H4zM4 10h16M8 3v4M16 3v4M8 14h2M14 14h2',
   doctor: 'M3 12h4l2-6 4 12 3-8 1.5 2H21',
   check: 'M5 12.5l4.5 4.5L19 7.5',

@@ -7,6 +7,7 @@ export const names: Readonly<Record<PageName, string>> = {
   locks: 'Locks',
   ledger: 'Ledger',
   claims: 'Claims',
+  jobs: 'Jobs',
   schedules: 'Schedules',
   doctor: 'Doctor',
 }

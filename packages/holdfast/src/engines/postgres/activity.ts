@@ -10,6 +10,33 @@ export function splitApplication(text: string): { application: string; label: st
     : { application: text.slice(0, at), label: text.slice(at + labelMark.length) }
 }
 
+/** What `blockersFrom` reads, of pg_stat_activity as `a`. */
+export const blockerColumns: string = `a.pid::text AS pid, a.application_name, coalesce(a.state, '') AS state,
+  coalesce(a.query, '') AS query,
+  coalesce(extract(epoch FROM pg_catalog.clock_timestamp() - a.xact_start) * 1000, 0)::int8::text AS age_ms`
+
+/** The same of pg_prepared_xacts as `p`: it has no session, and its name is what COMMIT PREPARED takes. */
+const preparedColumns = `'0', p.gid, 'prepared', '',
+  (extract(epoch FROM pg_catalog.clock_timestamp() - p.prepared) * 1000)::int8::text`
+
+/**
+ * Who these are: `holders` selects `pid` and `virtualtransaction` of pg_locks. A prepared transaction has no pid there;
+ * which one it is tells the lock that every transaction has on its own number.
+ */
+export function blockersAmong(holders: string, except: string): string {
+  return `
+SELECT ${blockerColumns}
+FROM pg_catalog.pg_stat_activity AS a
+WHERE a.pid <> pg_catalog.pg_backend_pid()${except} AND a.pid IN (SELECT h.pid FROM (${holders}) AS h)
+UNION ALL
+SELECT ${preparedColumns}
+FROM pg_catalog.pg_prepared_xacts AS p
+WHERE EXISTS (SELECT FROM (${holders}) AS h
+  JOIN pg_catalog.pg_locks AS own ON own.virtualtransaction = h.virtualtransaction
+    AND own.locktype = 'transactionid' AND own.transactionid = p.transaction
+  WHERE h.pid IS NULL)`
+}
+
 /** Reads rows of `lockHolders` and its like, oldest transaction first. */
 export function blockersFrom(rows: readonly Row[]): readonly Blocker[] {
   return rows

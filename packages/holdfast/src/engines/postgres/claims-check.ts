@@ -13,7 +13,7 @@ export interface FoundColumn {
 export function describeTable({ table, key }: Waiting): Statement {
   return {
     text: `
-SELECT "#column".attname::text AS name, "#column".attnotnull AS "notNull",
+SELECT "#column".attname::text AS name, "#column".attnotnull::text AS "notNull",
        pg_catalog.format_type("#column".atttypid, NULL) AS type,
        EXISTS (
          SELECT FROM pg_catalog.pg_index AS "#index"
@@ -24,7 +24,7 @@ SELECT "#column".attname::text AS name, "#column".attnotnull AS "notNull",
                 FROM pg_catalog.unnest("#index".indkey[0:"#index".indnkeyatts - 1]) AS "#number"
                 JOIN pg_catalog.pg_attribute AS "#part"
                   ON "#part".attrelid = "#index".indrelid AND "#part".attnum = "#number")
-       ) AS "unique"
+       )::text AS "unique"
 FROM pg_catalog.pg_attribute AS "#column"
 WHERE "#column".attrelid = pg_catalog.to_regclass($1::text) AND "#column".attnum > 0 AND NOT "#column".attisdropped`,
     values: [tableText(table), JSON.stringify(key)],
@@ -49,7 +49,7 @@ export interface Probe {
 /** What is asked by claims, sweeps and limits. Without row locks, which keep conditions in the plan. */
 export function probesOf(
   layout: Waiting & Partial<ClaimLayout>,
-  perKey: { readonly column: string; readonly limit?: number } | undefined,
+  perKey: { readonly column: string; readonly limit: number | undefined } | undefined,
 ): Probe[] {
   const { priority, order, claimed, leaseUntil } = layout
   const first = perKey === undefined ? [] : [perKey.column]
@@ -62,8 +62,9 @@ export function probesOf(
     const by = terms.map(({ column, suffix }) => `${columnOf(column)}${suffix}`).join(', ')
     return {
       about,
+      // YAML is what comes as text in one piece; JSON would come as a type that clients parse.
       explain: {
-        text: `EXPLAIN (FORMAT JSON) SELECT 1 FROM ${tableText(layout.table)} AS "#row"
+        text: `EXPLAIN (FORMAT YAML) SELECT 1 FROM ${tableText(layout.table)} AS "#row"
 WHERE ${inStatus(layout, status)} ORDER BY ${by} LIMIT 1`,
         values: [],
       },
@@ -93,25 +94,14 @@ function createIndex({ table, where, status }: Waiting, value: Literal, by: stri
   return `CREATE INDEX CONCURRENTLY ON ${tableText(table)} (${[...fixed, ...by].join(', ')}) WHERE ${predicate.join(' AND ')};`
 }
 
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly Filter?: string
-  readonly Plans?: readonly PlanNode[]
-}
-
 /** Whether an index gives the rows in their order, and no row has to be looked at and thrown away. */
 export function isServedByIndex([first]: readonly Row[]): boolean {
-  const answer: unknown = first === undefined ? undefined : Object.values(first)[0]
-  const plans = (typeof answer === 'string' ? JSON.parse(answer) : answer) as
-    | readonly { readonly Plan: PlanNode }[]
-    | undefined
-  const nodes = plans === undefined ? [] : plans.flatMap(({ Plan }) => allNodes(Plan))
+  const plan = first === undefined ? '' : String(Object.values(first)[0])
+  // One line for each property; a text in it is written with escapes, so that none begins a line.
+  const nodes = [...plan.matchAll(/^[ -]*Node Type: "([^"]*)"/gm)].map(([, type]) => type ?? '')
   return (
-    nodes.some((node) => /^Index (Only )?Scan$/.test(node['Node Type'])) &&
-    nodes.every((node) => !/Sort|Seq Scan/.test(node['Node Type']) && node.Filter === undefined)
+    nodes.some((type) => /^Index (Only )?Scan$/.test(type)) &&
+    nodes.every((type) => !/Sort|Seq Scan/.test(type)) &&
+    !/^ *Filter: /m.test(plan)
   )
-}
-
-function allNodes(node: PlanNode): PlanNode[] {
-  return [node, ...(node.Plans ?? []).flatMap(allNodes)]
 }

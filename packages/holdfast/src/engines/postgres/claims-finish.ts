@@ -8,11 +8,10 @@ import {
   inStatus,
   isServed,
   type Literal,
-  literalText,
   type Waiting,
 } from './claims.ts'
 import { textOf } from './claims-texts.ts'
-import { quoteIdentifier, tableText } from './identifier.ts'
+import { quoteIdentifier, quoteLiteral, tableText } from './identifier.ts'
 import { sameKey, typedRecord } from './rows.ts'
 
 /** What becomes of claimed rows: statements that do something only where the token still fits. */
@@ -132,7 +131,7 @@ function given(layout: Waiting, count: number): string {
 /** Raises if the server has not got the buckets of all that was given. */
 function allHere({ shard }: Waiting): string {
   if (shard === undefined) return ''
-  const bucket = literalText(shard.bucket)
+  const bucket = quoteLiteral(shard.bucket)
   return `
   WHERE ${quoteIdentifier(shard.schema)}.here(ARRAY(
     SELECT DISTINCT ("#each"."#item" ->> ${bucket})::int4

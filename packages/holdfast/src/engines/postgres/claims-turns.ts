@@ -1,6 +1,14 @@
 import type { Statement } from '../../core/driver.ts'
-import { type ClaimLayout, columnOf, inStatus, isDue, type Waiting } from './claims.ts'
-import { quoteIdentifier, tableText } from './identifier.ts'
+import {
+  type ClaimLayout,
+  columnOf,
+  inStatus,
+  isDue,
+  type RateLimit,
+  rateRoom,
+  type Waiting,
+} from './claims.ts'
+import { quoteIdentifier, quoteLiteral, tableText } from './identifier.ts'
 import { typedRecord } from './rows.ts'
 
 /** Whose turn it is. */
@@ -20,30 +28,57 @@ export function nextTurns(waiting: Waiting, request: TurnRequest): Statement {
   return turns(waiting, request, 'true', 'NULL')
 }
 
+/** What is limited of each key, over all processes. */
+export interface KeyLimits {
+  /** Rows in flight at a time. */
+  readonly limit: number | undefined
+  readonly rate: RateLimit | undefined
+}
+
 /**
- * The same for keys of which at most `limit` rows may be in flight. Takes the lock of each key it
- * gives, until the transaction ends: nobody else can claim rows of that key meanwhile, so what the
- * next statement counts is exact. Who cannot have a key's lock at once goes on with another key. A
- * key without room is passed over before its lock is tried; CASE, because AND has no order.
+ * The same for keys that have a limit. Takes the lock of each key it gives, until the transaction ends:
+ * nobody else can claim rows of that key meanwhile, so what the next statement counts is exact. Who cannot
+ * have a key's lock at once goes on with another key. A key without room is passed over before its lock
+ * is tried; CASE, because AND has no order.
  */
-export function lockTurns(layout: ClaimLayout, request: TurnRequest, limit: number): Statement {
+export function lockTurns(
+  layout: ClaimLayout,
+  request: TurnRequest,
+  { limit, rate }: KeyLimits,
+): Statement {
   const table = tableText(layout.table)
   const key = `"#turn".${quoteIdentifier(request.column)}`
   const inFlight = `(SELECT pg_catalog.count(*) FROM (
       SELECT FROM ${table} AS "#row"
       WHERE ${inStatus(layout, layout.claimed)} AND ${columnOf(request.column)} = ${key} LIMIT ${limit}) AS "#some")`
+  const room = [
+    ...(limit === undefined ? [] : [`${inFlight} < ${limit}`]),
+    ...(rate === undefined ? [] : [`${rateRoom(rate, key)} > 0`]),
+  ].join(' AND ')
   return turns(
     layout,
     request,
-    `CASE WHEN ${inFlight} < ${limit} THEN pg_catalog.pg_try_advisory_xact_lock(${lockOf(layout, key)}) ELSE false END`,
+    `CASE WHEN ${room} THEN pg_catalog.pg_try_advisory_xact_lock(${lockOf(layout, key)}) ELSE false END`,
     lockOf(layout, key),
   )
 }
 
+/** Writes down what was claimed of each key; see `sql/app/note_claims.sql`. */
+export function noteClaims(
+  { schema, name, perMs }: RateLimit,
+  claimed: Readonly<Record<string, number>>,
+): Statement {
+  return {
+    text: `SELECT ${quoteIdentifier(schema)}.note_claims($1::text, $2::text::jsonb, $3::text::int8) AS answer`,
+    values: [name, JSON.stringify(claimed), String(perMs)],
+    columns: ['answer'],
+  }
+}
+
 /** One lock for each table and key; by the table's oid, so that it does not matter how it is written. */
 function lockOf({ table }: Waiting, key: string): string {
-  const name = tableText(table).replaceAll("'", "''")
-  return `pg_catalog.hashtextextended('${name}'::pg_catalog.regclass::oid::text || ':' || ${key}::text, 4242)`
+  const name = quoteLiteral(tableText(table))
+  return `pg_catalog.hashtextextended(${name}::pg_catalog.regclass::oid::text || ':' || ${key}::text, 4242)`
 }
 
 function turns(

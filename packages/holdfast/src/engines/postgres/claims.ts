@@ -1,8 +1,9 @@
 import type { Row, Statement } from '../../core/driver.ts'
-import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
+import { quoteIdentifier, quoteLiteral, type TableName, tableText } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
 import { textOf } from './claims-texts.ts'
 import { type Columns, columnList, sameKey, typedRecord } from './rows.ts'
+import { isTrue } from '../../core/is-true.ts'
 
 /**
  * Statements that claim rows of a table of the caller's. Names of our own start with `#`, so that
@@ -48,12 +49,29 @@ export interface ClaimLayout extends Waiting {
   readonly holder: string | undefined
 }
 
+/** A limit of rows that are claimed in any span of time; see `sql/app/rate_room.sql`. */
+export interface RateLimit {
+  /** Where our functions are. */
+  readonly schema: string
+  /** What it is a limit of, the same in all processes. */
+  readonly name: string
+  readonly most: number
+  readonly perMs: number
+}
+
+/** How many rows of a key the rate leaves right now. */
+export function rateRoom({ schema, name, most, perMs }: RateLimit, key: string): string {
+  return `${quoteIdentifier(schema)}.rate_room(${quoteLiteral(name)}, ${key}::text, ${most}, ${perMs})`
+}
+
 /** Turns of keys: which ones, and how many rows of each. */
 export interface Turns {
   /** The column that says whose turn it is. */
   readonly column: string
   /** Most rows of one key in flight at a time; counted only by a layout with leases. */
   readonly limit: number | undefined
+  /** Most rows of one key that are claimed in a span of time. */
+  readonly rate: RateLimit | undefined
   /** A JSON array of `{ [column]: key, "#share": rows }`. */
   readonly keysJson: string
   /** How many keys these are. */
@@ -77,11 +95,6 @@ export function columnOf(column: string): string {
 /** `IS NULL` is what SQL calls being equal to null. */
 export function equals(left: string, value: Literal): string {
   return value === null ? `${left} IS NULL` : `${left} = ${value}`
-}
-
-/** A literal that no setting of the server reads differently. */
-export function literalText(value: string): string {
-  return `'${value.replaceAll("'", "''")}'`
 }
 
 /** The conditions of our rows with this status. */
@@ -173,12 +186,16 @@ export function atMost(count: number): string {
 }
 
 /** Room that a key has left. Counted under the key's lock, in a statement that began after it. */
-function shareOf(waiting: Waiting, { column, limit }: Turns): string {
+function shareOf(waiting: Waiting, { column, limit, rate }: Turns): string {
   const share = '"#turn"."#share"'
-  if (limit === undefined || !isClaimLayout(waiting)) return share
-  const claimed = `${inStatus(waiting, waiting.claimed)} AND ${columnOf(column)} = "#turn".${quoteIdentifier(column)}`
-  return `greatest(0, least(${share}, ${limit} - (
-      SELECT pg_catalog.count(*) FROM ${tableText(waiting.table)} AS ${row} WHERE ${claimed})))`
+  const key = `"#turn".${quoteIdentifier(column)}`
+  const rooms = rate === undefined ? [share] : [share, rateRoom(rate, key)]
+  if (limit !== undefined && isClaimLayout(waiting)) {
+    const claimed = `${inStatus(waiting, waiting.claimed)} AND ${columnOf(column)} = ${key}`
+    rooms.push(`${limit} - (
+      SELECT pg_catalog.count(*) FROM ${tableText(waiting.table)} AS ${row} WHERE ${claimed})`)
+  }
+  return rooms.length === 1 ? share : `greatest(0, least(${rooms.join(', ')}))`
 }
 
 function isClaimLayout(waiting: Waiting): waiting is ClaimLayout {
@@ -245,9 +262,9 @@ function keyTexts(key: readonly string[]): string {
 
 /** The rows; if joined, at least one line that says what was found out about the transaction. */
 function answer(from: string, { joined }: ClaimRequest): string {
-  if (!joined) return `SELECT * FROM ${from} ORDER BY "#at"`
-  return `SELECT ${readCommitted} AS "#fresh", ${from}.*
-FROM (SELECT 1) AS "#one" LEFT JOIN ${from} ON true ORDER BY "#at"`
+  if (!joined) return `SELECT * FROM ${from} ORDER BY "#at"::int8`
+  return `SELECT (${readCommitted})::text AS "#fresh", ${from}.*
+FROM (SELECT 1) AS "#one" LEFT JOIN ${from} ON true ORDER BY "#at"::int8`
 }
 
 /** Locks the rows and writes the lease into them. The token is what fences everything later. */
@@ -285,9 +302,12 @@ function claimText(layout: ClaimLayout, request: ClaimRequest): string {
     ...(holder === undefined ? [] : [`${quoteIdentifier(holder)} = $4::text`]),
   ]
   const returned = [
-    '"#placed"."#at"::int4 AS "#at"',
+    '"#placed"."#at"::text AS "#at"',
     keyTexts(layout.key),
     `${attempts === undefined ? 'NULL' : columnOf(attempts)}::text AS "#attempt"`,
+    ...(request.turns?.rate === undefined
+      ? []
+      : [`${columnOf(request.turns.column)}::text AS "#turn"`]),
     ...returnedColumns(layout),
   ]
   return `${opening(layout, request, layout.key.map(columnOf).join(', '))}, "#claimed" AS (
@@ -310,7 +330,7 @@ function takeText(waiting: Waiting, request: ClaimRequest): string {
   // As they are under the lock, and not as the statement first saw them.
   const wanted = [keyTexts(waiting.key), ...returnedColumns(waiting)].join(', ')
   return `${opening(waiting, request, wanted)}, "#taken" AS MATERIALIZED (
-  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::int4 AS "#at" FROM "#picked"
+  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::text AS "#at" FROM "#picked"
 )
 ${answer('"#taken"', request)}`
 }
@@ -329,7 +349,17 @@ export interface ClaimedRow {
 
 /** Whether the caller's transaction sees what others have committed; told if it was asked for. */
 export function seesLatest([first]: readonly Row[]): boolean {
-  return first?.['#fresh'] === true
+  return isTrue(first?.['#fresh'])
+}
+
+/** How many rows of each key were claimed; told where there is a rate. */
+export function claimedPerKey(rows: readonly Row[]): Readonly<Record<string, number>> {
+  const counts = new Map<string, number>()
+  for (const found of rows) {
+    const turn = found['#turn']
+    if (typeof turn === 'string') counts.set(turn, (counts.get(turn) ?? 0) + 1)
+  }
+  return Object.fromEntries(counts)
 }
 
 /** Reads the rows of `claimRows` and `takeRows`. */
@@ -352,6 +382,6 @@ export function claimedRows(waiting: Waiting, rows: readonly Row[]): ClaimedRow[
 
 /** Whether `joinMarker` came before, in the same transaction. */
 export const isJoined: Statement = {
-  text: `SELECT coalesce(${isMarked}, false) AS joined`,
+  text: `SELECT coalesce(${isMarked}, false)::text AS joined`,
   values: [],
 }

@@ -2,6 +2,7 @@ import type { Scope } from '../../core/bucket.ts'
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
+import { limitNumbers, type LimitRequest, shortestLimitMs } from './wait-limit.ts'
 
 /** A parameter: its type in SQL and the value, which is sent as text. */
 export type Argument = readonly [
@@ -19,28 +20,58 @@ export interface FunctionCall {
 
 /**
  * `schema.name(…)`; every placeholder carries its cast, so that every client binds the same. Without
- * `scopes` it concerns a whole server.
+ * `scopes` it concerns a whole server. With a `limit` it waits no longer than that for any one lock.
  */
 export function functionCall(
   schema: string,
   name: string,
   args: readonly Argument[],
   scopes?: readonly Scope[],
+  limit?: LimitRequest,
 ): FunctionCall {
   const list = args.map(([type], at) => `$${at + 1}::text${type === 'text' ? '' : `::${type}`}`)
   const call = `${quoteIdentifier(schema)}.${name}(${list.join(', ')})::text`
   const values = args.map(([, value]) => (value === null ? null : String(value)))
-  const pid = 'pg_catalog.pg_backend_pid() AS pid'
+  const [limited, restored] = limit === undefined ? ['', ''] : limitText(limit, args.length + 1)
+  if (limit !== undefined) {
+    values.push(...limitNumbers(limit))
+    name = `${name}_limited${limit.yields ? '_y' : ''}${limit.limitMs === undefined ? '' : '_l'}${limit.budgetMs === undefined ? '' : '_b'}`
+  }
+  const pid = 'pg_catalog.pg_backend_pid()::text AS pid'
   const columns = ['answer', 'pid']
   const touched = scopes === undefined ? {} : { scopes }
   return {
-    plain: { text: `SELECT ${call} AS answer, ${pid}`, values, columns, name, ...touched },
+    plain: {
+      text: `SELECT ${call} AS answer, ${pid}${restored}${limited}`,
+      values,
+      columns,
+      name,
+      ...touched,
+    },
     marked: {
-      text: `SELECT CASE WHEN ${isMarked} THEN ${call} END AS answer, ${pid}`,
+      text: `SELECT CASE WHEN ${isMarked} THEN ${call} END AS answer, ${pid}${restored}${limited}`,
       values,
       columns,
       name: `${name}_joined`,
       ...touched,
     },
   }
+}
+
+/** The same call, given up if there is no connection for it in time. */
+export function connectingWithin({ plain, marked }: FunctionCall, ms: number): FunctionCall {
+  return { plain: { ...plain, connectWithinMs: Math.max(1, ms) }, marked }
+}
+
+/**
+ * What sets lock_timeout before the call and puts it back after it: FROM is evaluated before the columns,
+ * OFFSET keeps it a step of its own, and columns are evaluated from left to right.
+ */
+function limitText(limit: LimitRequest, first: number): readonly [from: string, column: string] {
+  const current = "pg_catalog.current_setting('lock_timeout')"
+  const ms = shortestLimitMs(limit, (at) => `$${first + at}::text::int8`, current)
+  return [
+    ` FROM (SELECT ${current} AS saved, pg_catalog.set_config('lock_timeout', ${ms}::text, true) AS set OFFSET 0) AS limited`,
+    ", pg_catalog.set_config('lock_timeout', limited.saved, true) AS restored",
+  ]
 }

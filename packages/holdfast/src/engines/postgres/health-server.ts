@@ -4,9 +4,9 @@ import { quoteIdentifier, quoteLiteral } from './identifier.ts'
 /** What server this is, where we are on it, and whether it has that role. */
 export function serverFacts(role: string | undefined): Statement {
   return {
-    text: `SELECT pg_catalog.version() AS version, pg_catalog.pg_is_in_recovery() AS standby,
+    text: `SELECT pg_catalog.version() AS version, pg_catalog.pg_is_in_recovery()::text AS standby,
     pg_catalog.current_database()::text AS database,
-    EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1::text::name) AS "roleExists"`,
+    EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1::text::name)::text AS "roleExists"`,
     values: [role ?? null],
   }
 }
@@ -29,7 +29,7 @@ export function limitStatements(ms: number): Statement {
 export function roleFacts(role: string): Statement {
   return {
     text: `
-SELECT role.rolsuper AS superuser, role.rolcreaterole AS "createsRoles", coalesce((
+SELECT role.rolsuper::text AS superuser, role.rolcreaterole::text AS "createsRoles", coalesce((
   SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('power', power, 'member', member) ORDER BY power, member)
   FROM (
     SELECT DISTINCT power.rolname::text AS power, member.rolname::text AS member
@@ -64,7 +64,7 @@ WITH session AS (
   SELECT *, query = '<insufficient privilege>' AS secret FROM pg_catalog.pg_stat_activity
   WHERE datname = pg_catalog.current_database() AND pid <> pg_catalog.pg_backend_pid()
 ), old AS (
-  SELECT pid, application_name, usename, starts_with(state, 'idle in transaction') AS idle,
+  SELECT pid, xact_start AS began, application_name, usename, starts_with(state, 'idle in transaction') AS idle,
          (extract(epoch FROM pg_catalog.clock_timestamp() - xact_start) * 1000)::int8 AS "openMs",
          (extract(epoch FROM pg_catalog.clock_timestamp() - state_change) * 1000)::int8 AS "stateMs"
   FROM session WHERE backend_type = 'client backend' AND xact_start IS NOT NULL
@@ -73,15 +73,16 @@ WITH session AS (
   WHERE "openMs" > $1::text::int8 OR idle AND "stateMs" > $2::text::int8
   ORDER BY "openMs" DESC
 )
-SELECT (SELECT count(*)::int FROM session WHERE secret) AS hidden, (SELECT count(*)::int FROM listed) AS found,
+SELECT (SELECT count(*)::text FROM session WHERE secret) AS hidden, (SELECT count(*)::text FROM listed) AS found,
   coalesce((SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(first)) FROM (
     SELECT * FROM listed LIMIT $3::text::int4) AS first), '[]'::jsonb)::text AS listed`,
     values: [String(openMs), String(idleMs), String(most)],
   }
 }
 
-export function endSession(pid: number): string {
-  return `SELECT pg_catalog.pg_terminate_backend(${pid});`
+/** Ends a session that is still in the transaction that was seen; `began` is as JSON has it. */
+export function endSession(pid: number, began: string): string {
+  return `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE pid = ${pid} AND xact_start = '${began}';`
 }
 
 /** Prepared transactions of this database that nobody has ended for so long. */
@@ -120,7 +121,7 @@ export function dropSlot(name: string): string {
 
 /** How many clients are connected, to any database, counting those that this role cannot see. */
 export const countClients: Statement = {
-  text: `SELECT count(*)::int AS clients FROM pg_catalog.pg_stat_activity
+  text: `SELECT count(*)::text AS clients FROM pg_catalog.pg_stat_activity
     WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'`,
   values: [],
 }

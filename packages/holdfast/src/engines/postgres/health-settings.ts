@@ -1,5 +1,6 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
+import { isTrue } from '../../core/is-true.ts'
 
 /** Where the value of a setting comes from, the strongest first. */
 export type SettingLevel =
@@ -32,8 +33,8 @@ export function readSettings(names: readonly string[], role: string | undefined)
   return {
     text: `
 SELECT known.name::text AS name, known.setting AS value, known.reset_val AS reset, known.source AS source,
-       known.context = 'postmaster' AS "needsRestart", given.value AS given, given.level AS level,
-       coalesce($2::text = CURRENT_USER, false) AS "own"
+       (known.context = 'postmaster')::text AS "needsRestart", given.value AS given, given.level AS level,
+       coalesce($2::text = CURRENT_USER, false)::text AS "own"
 FROM pg_catalog.jsonb_array_elements_text($1::text::jsonb) AS wanted
 JOIN pg_catalog.pg_settings AS known ON known.name = wanted
 LEFT JOIN LATERAL (
@@ -71,10 +72,10 @@ export function settingsFrom(rows: readonly Row[]): Map<string, Setting> {
   const found = new Map<string, Setting>()
   for (const row of rows) {
     const name = String(row['name'])
-    const needsRestart = row['needsRestart'] === true
+    const needsRestart = isTrue(row['needsRestart'])
     const level = levels[String(row['source'])] ?? 'connection'
     const given = row['given']
-    if (row['own'] === true) {
+    if (isTrue(row['own'])) {
       found.set(name, { name, value: String(row['value']), level, needsRestart })
     } else if (typeof given === 'string') {
       found.set(name, { name, value: given, level: row['level'] as SettingLevel, needsRestart })

@@ -71,7 +71,7 @@ const ago = `pg_catalog.now() - $1::text::int8 * interval '1 millisecond'`
 function counted(rows: string, ms: number): Statement {
   return {
     text: `
-SELECT count(*)::int AS found,
+SELECT count(*)::text AS found,
        (extract(epoch FROM pg_catalog.now() - pg_catalog.min(since)) * 1000)::int8::text AS ms
 FROM (${rows}) AS late`,
     values: [String(ms)],

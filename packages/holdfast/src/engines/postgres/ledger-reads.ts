@@ -34,6 +34,21 @@ export function readBalance(
   }
 }
 
+/** The same of now, after what is due was booked, and how much of it is for other features. */
+export function dueBalance(
+  schema: string,
+  names: AccountNames,
+  base: string,
+  feature: string | null,
+): Statement {
+  const { bucket, book, key, scope } = names
+  return {
+    text: call(schema, 'due_balance', ['smallint', 'uuid', 'text', 'text', 'text', 'text']),
+    values: [String(bucket), base, book, key, scope, feature],
+    scopes: [bucket],
+  }
+}
+
 /** `belowWindow` is in microseconds, or `-infinity` for what has no window. */
 export function readHistory(
   schema: string,
@@ -95,5 +110,95 @@ export function peekAt(schema: string, line: PeekLine): Statement {
     ],
     name: 'ledger_peek',
     scopes: [line.bucket],
+  }
+}
+
+/** What a book was declared as; see `sql/app/declare_book.sql`. */
+export function declareBook(
+  schema: string,
+  book: string,
+  declaration: string | null,
+  scopes: readonly number[],
+): Statement {
+  return {
+    text: call(schema, 'declare_book', ['text', 'text']),
+    values: [book, declaration],
+    scopes,
+  }
+}
+
+export function readBooks(schema: string): Statement {
+  return { text: call(schema, 'read_books', []), values: [] }
+}
+
+export function redeclareBook(schema: string, book: string, declaration: string): Statement {
+  return {
+    text: call(schema, 'redeclare_book', ['text', 'text']),
+    values: [book, declaration],
+  }
+}
+
+export function listKeys(
+  schema: string,
+  book: string,
+  after: string | undefined,
+  most: number,
+): Statement {
+  return {
+    text: call(schema, 'list_keys', ['text', 'text', 'integer']),
+    values: [book, after ?? null, String(most)],
+  }
+}
+
+/** What `read_usage` is asked for; moments are ISO 8601 texts. */
+export interface UsageQuestion {
+  readonly book: string
+  readonly from: string
+  readonly to: string
+  readonly unit: string | undefined
+  readonly zone: string
+  readonly by: readonly string[]
+  readonly key: string | undefined
+  readonly scope: string | undefined
+  readonly most: number
+}
+
+export function readUsage(schema: string, asked: UsageQuestion): Statement {
+  const types = [
+    'text',
+    'timestamptz',
+    'timestamptz',
+    'text',
+    'text',
+    'boolean',
+    'boolean',
+    'boolean',
+  ]
+  return {
+    text: call(schema, 'read_usage', [...types, 'text', 'text', 'integer']),
+    values: [
+      asked.book,
+      asked.from,
+      asked.to,
+      asked.unit ?? null,
+      asked.zone,
+      ...['key', 'scope', 'feature'].map((name) => String(asked.by.includes(name))),
+      asked.key ?? null,
+      asked.scope ?? null,
+      String(asked.most),
+    ],
+  }
+}
+
+export function currentWindow(
+  schema: string,
+  bucket: number,
+  unit: string,
+  zone: string,
+): Statement {
+  return {
+    text: call(schema, 'current_window', ['text', 'text']),
+    values: [unit, zone],
+    scopes: [bucket],
   }
 }

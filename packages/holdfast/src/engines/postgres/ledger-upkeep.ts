@@ -1,17 +1,10 @@
+import { ledgerCall } from './ledger-call.ts'
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 
-function call(schema: string, name: string, types: readonly string[], values: Value[]): Statement {
-  const list = types.map((type, at) => `$${at + 1}::text::${type}`).join(', ')
-  return {
-    text: `SELECT ${quoteIdentifier(schema)}.${name}(${list})::text AS answer`,
-    values: values.map((value) => (value === null ? null : String(value))),
-  }
-}
-
 /** `fallen,more`; see `sql/app/sweep.sql`. */
 export function sweepDue(schema: string, most: number): Statement {
-  return call(schema, 'sweep', ['integer'], [most])
+  return ledgerCall(schema, 'sweep', ['integer'], [most])
 }
 
 const limitTypes = [
@@ -29,11 +22,12 @@ const limitTypes = [
   'text',
   'text',
   'text',
+  'boolean',
 ]
 
 /** One value per parameter of `set_limit`; answers like `apply` with one line. */
 export function setLimitOf(schema: string, bucket: number, values: Value[]): Statement {
-  const { text, values: texts } = call(schema, 'set_limit', limitTypes, [bucket, ...values])
+  const { text, values: texts } = ledgerCall(schema, 'set_limit', limitTypes, [bucket, ...values])
   return { text, values: texts, scopes: [bucket] }
 }
 
@@ -50,15 +44,19 @@ export function auditSteps(schema: string): Statement {
 }
 
 export function auditRange(schema: string, first: number, last: number, most: number): Statement {
-  return call(schema, 'audit_range', ['integer', 'integer', 'integer'], [first, last, most])
+  return ledgerCall(schema, 'audit_range', ['integer', 'integer', 'integer'], [first, last, most])
+}
+
+export function forgetGrants(schema: string, first: number, last: number): Statement {
+  return ledgerCall(schema, 'forget_grants', ['integer', 'integer'], [first, last])
 }
 
 export function emptyDefaultPartition(schema: string): Statement {
-  return call(schema, 'empty_default_partition', [], [])
+  return ledgerCall(schema, 'empty_default_partition', [], [])
 }
 
 export function extendPartitions(schema: string, monthsAhead: number): Statement {
-  return call(schema, 'extend_partitions', ['integer'], [monthsAhead])
+  return ledgerCall(schema, 'extend_partitions', ['integer'], [monthsAhead])
 }
 
 export function upkeepPlan(
@@ -66,7 +64,12 @@ export function upkeepPlan(
   keepMonths: number | undefined,
   horizonMs: number | undefined,
 ): Statement {
-  return call(schema, 'upkeep_plan', ['integer', 'bigint'], [keepMonths ?? null, horizonMs ?? null])
+  return ledgerCall(
+    schema,
+    'upkeep_plan',
+    ['integer', 'bigint'],
+    [keepMonths ?? null, horizonMs ?? null],
+  )
 }
 
 export function forgetOperations(
@@ -76,7 +79,7 @@ export function forgetOperations(
   last: number,
 ): Statement {
   const types = ['timestamptz', 'integer', 'integer']
-  return call(schema, 'forget_operations', types, [before, first, last])
+  return ledgerCall(schema, 'forget_operations', types, [before, first, last])
 }
 
 export function forgetWindows(
@@ -86,10 +89,10 @@ export function forgetWindows(
   last: number,
 ): Statement {
   const types = ['timestamptz', 'integer', 'integer']
-  return call(schema, 'forget_windows', types, [before, first, last])
+  return ledgerCall(schema, 'forget_windows', types, [before, first, last])
 }
 
 /** `month` is its first day, `2026-01-01`. */
 export function dropMonth(schema: string, month: string): Statement {
-  return call(schema, 'drop_month', ['date'], [month])
+  return ledgerCall(schema, 'drop_month', ['date'], [month])
 }

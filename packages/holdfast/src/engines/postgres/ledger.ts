@@ -1,5 +1,6 @@
 import type { Scope } from '../../core/bucket.ts'
 import type { Statement, Value } from '../../core/driver.ts'
+import { blockerColumns } from './activity.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
 
@@ -24,21 +25,39 @@ export interface LedgerCalls {
 
 const columns = ['answer', 'pid']
 
-/** With `joined`, the calls do nothing and answer null unless `joinMarker` came just before. */
-export function ledgerCalls(schema: string, joined = false): LedgerCalls {
+/**
+ * How long a call that callers share waits for one account. Long enough for everybody else's calls, which are over in
+ * milliseconds; whoever keeps it longer has it in a transaction of their own.
+ */
+const sharedLockMs = 200
+
+/** Where the calls run. */
+type Where =
+  /** In a transaction of their own, with a limit for each lock. */
+  | 'alone'
+  /** In the caller's, which is known to be open. */
+  | 'joined'
+  /** In the caller's: they do nothing and answer null unless `joinMarker` came just before. */
+  | 'marked'
+
+export function ledgerCalls(schema: string, where: Where): LedgerCalls {
   const name = quoteIdentifier(schema)
   const statement = (
     call: string,
     label: string,
   ): ((values: readonly Value[], scopes: readonly Scope[]) => Statement) => {
-    const answer = joined ? `CASE WHEN ${isMarked} THEN ${call} END` : call
-    const text = `SELECT ${answer} AS answer, pg_catalog.pg_backend_pid() AS pid`
+    const answers: Readonly<Record<Where, string>> = {
+      alone: `CASE WHEN pg_catalog.set_config('lock_timeout', '${sharedLockMs}', true) IS NOT NULL THEN ${call} END`,
+      joined: call,
+      marked: `CASE WHEN ${isMarked} THEN ${call} END`,
+    }
+    const text = `SELECT ${answers[where]} AS answer, pg_catalog.pg_backend_pid()::text AS pid`
     return (values, scopes) => ({
       text,
       values,
       scopes,
       columns,
-      name: `ledger_${label}${joined ? '_joined' : ''}`,
+      name: `ledger_${label}_${where}`,
     })
   }
   // No casts: there is one function of that name, and each cast would be looked up in every call.
@@ -46,6 +65,36 @@ export function ledgerCalls(schema: string, joined = false): LedgerCalls {
     plain: statement(`${name}.apply_plain(${placeholders(columnsOfPlain)})`, 'plain'),
     many: statement(`${name}.apply(${placeholders(columnsOfMany)})`, 'many'),
     one: statement(`${name}.apply_one(${placeholders(valuesOfOne)})`, 'one'),
+  }
+}
+
+/** The accounts of lines, as one array literal per parameter. */
+export type LineColumns = readonly (string | null)[]
+
+/** Which of the lines are about an account that is locked, and by which transaction: `line:transaction`. */
+export function lockedLines(
+  schema: string,
+  lines: LineColumns,
+  scopes: readonly Scope[],
+): Statement {
+  return {
+    text: `SELECT ${quoteIdentifier(schema)}.locked_lines(${placeholders(lines.length)}) AS answer`,
+    values: lines,
+    scopes,
+  }
+}
+
+/** Who has locked them. */
+export function accountLockers(
+  schema: string,
+  lines: LineColumns,
+  scopes: readonly Scope[],
+): Statement {
+  return {
+    text: `SELECT ${blockerColumns} FROM pg_catalog.pg_stat_activity AS a
+      WHERE a.pid = ANY ((SELECT ${quoteIdentifier(schema)}.account_lockers(${placeholders(lines.length)}))::int4[])`,
+    values: lines,
+    scopes,
   }
 }
 

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Statement } from '../../core/driver.ts'
 import type { LockKey } from '../../core/lock-key.ts'
+import { leftOfLimit, limitNumbers, shortestLimitMs } from './wait-limit.ts'
 
 /**
  * One statement takes any number of advisory locks. Everything else it does rides along in the
@@ -11,7 +12,9 @@ import type { LockKey } from '../../core/lock-key.ts'
  *   1. note what was held before
  *   2. refuse where the lock would be worthless: a standby, a snapshot from before the wait
  *   3. try the lock, which does not overtake those who wait; if it is taken, save lock_timeout as
- *      the string the server gave, set ours, wait, restore
+ *      the string the server gave, set ours, wait, restore. What has to be worked out for that from the
+ *      transaction's own settings makes the text twice as dear to plan, so a `brief` one leaves it out:
+ *      where there are such settings it does not wait, and is asked again in full
  *   4. add the lock to the marker `holdfast.held`, show its name in pg_stat_activity
  *
  * The marker, the timeout and application_name are transaction-local and undone by ROLLBACK TO
@@ -27,19 +30,32 @@ export interface WantedLock {
   readonly mode: LockMode
 }
 
+/** The part of it that PostgreSQL knows. */
+export interface LockedKey {
+  readonly key: Pick<LockKey, 'lock'>
+  readonly mode: LockMode
+}
+
 export interface LockRequest {
   readonly wanted: readonly WantedLock[]
   /** Take what is free and do not wait. */
   readonly attempt: boolean
-  /** Longest wait for all keys together; `undefined` leaves the caller's lock_timeout in force. */
+  /** Longest wait for all keys together; `undefined` sets none. */
   readonly limitMs: number | undefined
+  /** The caller's lock_timeout counts too, if it is shorter. */
+  readonly yields: boolean
   /** Milliseconds from BEGIN that the wait may not exceed. */
   readonly budgetMs: number | undefined
   /** Shown in pg_stat_activity while the transaction lasts. */
   readonly label: string | undefined
   readonly allowStaleSnapshot: boolean
-  /** The transaction begins with this statement, so nothing was held or named before. */
+  /**
+   * The transaction begins with this statement, so nothing was held or named before, and its settings are
+   * those of the connection.
+   */
   readonly first: boolean
+  /** Without the limits that have to be worked out. If nothing is granted, ask again without this. */
+  readonly brief: boolean
 }
 
 /** One granted lock: its mode, the lock space (1 bigint, 2 pair) and its number there. */
@@ -55,8 +71,8 @@ export interface LockAnswer {
   readonly refused: 'stale' | 'standby' | undefined
   /** What this transaction held before, oldest first. */
   readonly before: readonly LockToken[]
-  /** Rows were locked through Holdfast before this. */
-  readonly rowsBefore: boolean
+  /** The tokens of tables whose rows were locked through Holdfast before this. */
+  readonly rowsBefore: readonly string[]
   /** What was granted, in the order it was taken. */
   readonly granted: readonly LockToken[]
   /** Every key was granted. */
@@ -69,6 +85,8 @@ export const labelMark = ' hf:'
 
 /** What this transaction holds, as the lock statement wrote it down. */
 export const marker = "pg_catalog.current_setting('holdfast.held', true)"
+/** The same as a part of an answer: somebody may have written into it what means something there. */
+const heldBefore = `pg_catalog.translate(coalesce(${marker}, ''), '|#', '')`
 /** Values as text, in the order of their placeholders; every placeholder carries its cast. */
 function placeholder(number: number, type: 'text' | 'int4' | 'int8' | 'jsonb'): string {
   return type === 'text' ? `$${number}::text` : `$${number}::text::${type}`
@@ -96,11 +114,13 @@ function named(request: LockRequest, kind: 'one' | 'many', mode: LockMode): Name
     (kind === 'one' ? 1 : 0) |
     (mode === 'shared' ? 2 : 0) |
     (request.attempt ? 4 : 0) |
-    (isLimited(request) ? 8 : 0) |
+    (request.limitMs === undefined ? 0 : 8) |
     (request.budgetMs === undefined ? 0 : 16) |
     (request.label === undefined ? 0 : 32) |
     (request.allowStaleSnapshot ? 64 : 0) |
-    (request.first ? 128 : 0)
+    (request.first ? 128 : 0) |
+    (request.yields ? 256 : 0) |
+    (request.brief ? 512 : 0)
   return (texts[bits] ??= withName(
     kind === 'one' ? oneLockText(request, mode) : manyLocksText(request),
   ))
@@ -120,7 +140,7 @@ export function lockStatement(request: LockRequest): Statement {
   const [only] = request.wanted
   return request.wanted.length === 1 && only?.key.lock.kind === 'bigint'
     ? oneLock(request, only.key.lock.id, only.mode)
-    : manyLocks(request)
+    : manyLocks({ ...request, brief: false })
 }
 
 function oneLock(request: LockRequest, id: bigint, mode: LockMode): Statement {
@@ -132,65 +152,77 @@ function oneLock(request: LockRequest, id: bigint, mode: LockMode): Statement {
 function oneLockText(request: LockRequest, mode: LockMode): string {
   const key = placeholder(1, 'int8')
   const token = placeholder(2, 'text')
-  const set = (setting: string, value: string): string =>
-    `WHEN pg_catalog.set_config('${setting}', ${value}, true) IS NULL THEN ''`
-  const limited = isLimited(request)
-  const waiting = [
-    ...(limited
-      ? [
-          set('holdfast.saved', "pg_catalog.current_setting('lock_timeout')"),
-          set('lock_timeout', limitText(request, 3, undefined)),
-        ]
-      : []),
-    // A lock function that returns NULL has locked nothing.
-    `WHEN ${lockCall('', mode, key)} IS NULL THEN ''`,
-    ...(limited ? [set('lock_timeout', "pg_catalog.current_setting('holdfast.saved')")] : []),
-  ]
-  const held = request.first ? "','" : `coalesce(nullif(${marker}, ''), ',')`
+  // A lock function that returns NULL has locked nothing.
+  const wait = `WHEN ${lockCall('', mode, key)} IS NULL THEN ''`
+  const waiting = request.brief
+    ? briefWait(request, wait)
+    : limited(`${limitText(request, 3)}::text`, wait)
+  const held = request.first ? "','" : `coalesce(nullif(${heldBefore}, ''), ',')`
   const result = `CASE ${refusals(request).join(' ')}
     ELSE pg_catalog.set_config('holdfast.held', ${held} || CASE
       WHEN ${lockCall('try_', mode, key)} THEN ${token}
-      ${request.attempt ? "ELSE ''" : `${waiting.join('\n      ')}\n      ELSE ${token}`} END, true) END`
-  const before = request.first ? "''" : `coalesce(${marker}, '')`
+      ${doesNotWait(request) ? "ELSE ''" : `${waiting.join('\n      ')}\n      ELSE ${token}`} END, true) END`
+  const before = request.first ? "''" : heldBefore
   const events = [before, result, ...labelEvents(request, 3)]
-  return `SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid() AS pid`
+  return `SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid()::text AS pid`
+}
+
+/** The time left to a client's own timer has to be worked out as well. */
+function doesNotWait({ attempt, brief, budgetMs }: LockRequest): boolean {
+  return attempt || (brief && budgetMs !== undefined)
+}
+
+const lockTimeout = "pg_catalog.current_setting('lock_timeout')"
+
+function set(setting: string, value: string): string {
+  return `WHEN pg_catalog.set_config('${setting}', ${value}, true) IS NULL THEN ''`
+}
+
+function limited(limit: string, wait: string): readonly string[] {
+  return [
+    set('holdfast.saved', lockTimeout),
+    set('lock_timeout', limit),
+    wait,
+    set('lock_timeout', "pg_catalog.current_setting('holdfast.saved')"),
+  ]
+}
+
+/** A statement_timeout of the connection ends the statement as it would end any other. */
+function briefWait({ first, yields, limitMs }: LockRequest, wait: string): readonly string[] {
+  const isLimited = limitMs !== undefined
+  const heeded = [
+    ...(first ? [] : ["pg_catalog.current_setting('statement_timeout')"]),
+    ...(yields && isLimited ? [lockTimeout] : []),
+  ]
+  const again =
+    heeded.length === 0
+      ? []
+      : [`WHEN ${heeded.map((setting) => `${setting} <> '0'`).join(' OR ')} THEN ''`]
+  if (!isLimited) return [...again, wait]
+  const limit = placeholder(3, 'text')
+  if (!yields) return [...again, ...limited(limit, wait)]
+  // There is none of its own, or it would have been heeded.
+  return [...again, set('lock_timeout', limit), wait, set('lock_timeout', "'0'")]
 }
 
 /** Where a lock would be worthless it is not taken. */
 function refusals(request: LockRequest): readonly string[] {
-  const standby = "WHEN pg_catalog.pg_is_in_recovery() THEN 'standby'"
+  const standby = "WHEN pg_catalog.pg_is_in_recovery() THEN '#standby'"
   const stale =
-    "WHEN pg_catalog.current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN 'stale'"
+    "WHEN pg_catalog.current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN '#stale'"
   return request.allowStaleSnapshot ? [standby] : [standby, stale]
 }
 
 const tokenLetter = (mode: LockMode): string => (mode === 'shared' ? 's' : 'x')
 
-/** What does not wait needs no limit. */
-function isLimited({ limitMs, attempt }: LockRequest): boolean {
-  return limitMs !== undefined && !attempt
+/** Limit and budget, as bound by `limitText`. What does not wait needs neither. */
+function limitValues(request: LockRequest): readonly string[] {
+  return doesNotWait(request) ? [] : limitNumbers(request)
 }
 
-/** Limit and budget, as bound by `limitText`. */
-function limitValues(request: LockRequest): string[] {
-  if (!isLimited(request)) return []
-  const { limitMs, budgetMs } = request
-  return budgetMs === undefined ? [String(limitMs)] : [String(limitMs), String(budgetMs)]
-}
-
-/**
- * The lock_timeout to set, in milliseconds: the limit, less what has passed since `began`, and no
- * later than the client's own timer, counted from the start of the transaction by the server.
- */
-function limitText(request: LockRequest, first: number, began: string | undefined): string {
-  if (request.budgetMs === undefined && began === undefined) return placeholder(first, 'text')
-  const since = (start: string): string =>
-    `(extract(epoch FROM pg_catalog.clock_timestamp() - ${start}) * 1000)::int8`
-  const limit = placeholder(first, 'int8')
-  const left = began === undefined ? limit : `${limit} - ${since(began)}`
-  if (request.budgetMs === undefined) return `greatest(1, ${left})::text`
-  const budget = `${placeholder(first + 1, 'int8')} - ${since('pg_catalog.now()')}`
-  return `greatest(1, least(${left}, ${budget}))::text`
+/** How long the wait may last, in milliseconds. */
+function limitText(request: LockRequest, first: number): string {
+  return shortestLimitMs(request, (at) => placeholder(first + at, 'int8'), lockTimeout)
 }
 
 /** 63 bytes in all: the caller's own name is shortened so that the lock's is always seen. */
@@ -237,16 +269,13 @@ function manyLocks(request: LockRequest): Statement {
 }
 
 function manyLocksText(request: LockRequest): string {
+  const limited = !request.attempt
   // The lock functions return void, which no client decodes; trying returns a boolean.
-  const [prefix, granted] = request.attempt
-    ? (['try_', ''] as const)
-    : (['', ' IS NOT NULL'] as const)
-  const call = (mode: LockMode): string =>
-    `CASE WHEN space = 1 THEN ${lockCall(prefix, mode, 'id')}${granted} ELSE ${lockCall(prefix, mode, 'high, low')}${granted} END`
-  const limited = isLimited(request)
-  const limit = limited
-    ? `pg_catalog.set_config('lock_timeout', ${limitText(request, 2, 'began')}, true) AS limited,`
-    : ''
+  const taking = limited
+    ? `WHEN ${anyLock('try_', '')} THEN true
+              WHEN pg_catalog.set_config('lock_timeout', ${leftOfLimit('limit_ms', 'began')}::text, true) IS NULL THEN false
+              ELSE ${anyLock('', ' IS NOT NULL')}`
+    : `ELSE ${anyLock('try_', '')}`
   const events = [
     'start.held_before',
     `coalesce(start.refused, pg_catalog.set_config('holdfast.held', coalesce(nullif(start.held_before, ''), ',') || summary.tokens, true))`,
@@ -258,14 +287,13 @@ function manyLocksText(request: LockRequest): string {
 WITH wanted AS MATERIALIZED (${wantedRows(placeholder(1, 'jsonb'))}
 ), start AS MATERIALIZED (
   SELECT CASE ${refusals(request).join(' ')} END AS refused,
-         coalesce(${marker}, '') AS held_before,
+         ${heldBefore} AS held_before,
+         ${limited ? `${limitText(request, 2)} AS limit_ms,` : ''}
          pg_catalog.current_setting('lock_timeout') AS saved,
          pg_catalog.clock_timestamp() AS began
 ), taken AS MATERIALIZED (
-  SELECT ${limit}
-         CASE WHEN refused IS NOT NULL THEN false
-              WHEN exclusive THEN ${call('exclusive')}
-              ELSE ${call('shared')} END AS granted,
+  SELECT CASE WHEN refused IS NOT NULL THEN false
+              ${taking} END AS granted,
          CASE WHEN exclusive THEN 'x' ELSE 's' END || number || ',' AS token
   FROM (SELECT * FROM start CROSS JOIN wanted ORDER BY space, id) AS ordered
 ), summary AS MATERIALIZED (
@@ -273,12 +301,19 @@ WITH wanted AS MATERIALIZED (${wantedRows(placeholder(1, 'jsonb'))}
          coalesce(pg_catalog.string_agg(token, '') FILTER (WHERE NOT granted), '') AS busy
   FROM taken
 )
-SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid() AS pid
+SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid()::text AS pid
 FROM start CROSS JOIN summary`
 }
 
+/** The lock of one row of `wantedRows`. */
+function anyLock(prefix: '' | 'try_', granted: string): string {
+  const inMode = (mode: LockMode): string =>
+    `CASE WHEN space = 1 THEN ${lockCall(prefix, mode, 'id')}${granted} ELSE ${lockCall(prefix, mode, 'high, low')}${granted} END`
+  return `CASE WHEN exclusive THEN ${inMode('exclusive')} ELSE ${inMode('shared')} END`
+}
+
 /** The one parameter that carries the keys. */
-export function keysJson(wanted: readonly WantedLock[]): string {
+export function keysJson(wanted: readonly LockedKey[]): string {
   return JSON.stringify(
     wanted.map(({ key: { lock }, mode }) => ({
       ...(lock.kind === 'bigint' ? { id: String(lock.id) } : {}),
@@ -293,28 +328,44 @@ export function keysJson(wanted: readonly WantedLock[]): string {
 /** Reads the answer of `lockStatement`. */
 export function lockAnswer(row: Readonly<Record<string, unknown>>): LockAnswer {
   const [before = '', result = '', busy = ''] = String(row['answer']).split('|')
-  const refused = result === 'stale' || result === 'standby' ? result : undefined
+  const refused = result.startsWith('#') ? (result.slice(1) as 'stale' | 'standby') : undefined
   const granted = refused === undefined ? parseTokens(result.slice(Math.max(1, before.length))) : []
   return {
     refused,
     before: parseTokens(before),
-    rowsBefore: before.includes(`,${rowsToken},`),
+    rowsBefore: before.includes(`,${rowsLetter}`) ? rowTokens(before) : [],
     granted,
     complete: granted.length > 0 && busy === '',
     pid: Number(row['pid']),
   }
 }
 
-/** In the marker, stands for row locks taken through Holdfast. */
-export const rowsToken = 'r'
+/** In the marker, begins what stands for row locks taken through Holdfast. */
+const rowsLetter = 'r'
+
+/** Stands in the marker for rows of a table that are locked: `rx` or `rs`, and the table's hash. */
+export function rowsToken(table: string, mode: LockMode): string {
+  return rowsLetter + tokenLetter(mode) + hash('sha256', table).slice(0, 12)
+}
+
+function rowTokens(list: string): string[] {
+  return list.split(',').filter((token) => token.startsWith(rowsLetter))
+}
+
+/** What a transaction holds by its marker: locks by name, and rows by the tokens of their tables. */
+export function heldBy(held: string): Pick<LockAnswer, 'before' | 'rowsBefore'> {
+  return { before: parseTokens(held), rowsBefore: rowTokens(held) }
+}
 
 function parseTokens(list: string): LockToken[] {
   if (list.length <= 1) return []
-  return list
-    .split(',')
-    .filter((token) => token !== '' && token !== rowsToken)
-    .map(parseToken)
+  const tokens: LockToken[] = []
+  for (const token of list.split(',')) if (lockToken.test(token)) tokens.push(parseToken(token))
+  return tokens
 }
+
+/** Rows have another letter, and what else stands in a marker is not ours. */
+const lockToken = /^[xs]-?\d+(?:\/-?\d+)?$/
 
 function parseToken(token: string): LockToken {
   const mode = token.startsWith('s') ? 'shared' : 'exclusive'

@@ -65,7 +65,7 @@ FROM (${rows}) AS "#counted"`,
 /** Whether the ready-made table is there and may be read. */
 export function findWork(schema: string): Statement {
   return {
-    text: `SELECT coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass($1::text), 'SELECT'), false) AS readable`,
+    text: `SELECT coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass($1::text), 'SELECT'), false)::text AS readable`,
     values: [`${quoteIdentifier(schema)}."work"`],
   }
 }

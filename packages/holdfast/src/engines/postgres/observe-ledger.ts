@@ -90,7 +90,7 @@ SELECT pg_catalog.json_build_object(
   'grants', coalesce((
     SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
       'grantId', g.grant_id, 'amount', g.amount::text, 'remaining', g.remaining::text,
-      'priority', g.priority, 'expiresAt', ${isoText('g.expires_at')}, 'state', g.state
+      'priority', g.priority, 'expiresAt', ${isoText('g.expires_at')}, 'state', g.state, 'onlyFor', g.only_for
     ) ORDER BY g.priority, g.expires_at, g.grant_id)
     FROM (
       SELECT x.* FROM b CROSS JOIN LATERAL (

@@ -23,6 +23,7 @@ export interface SeenSession {
   readonly state: string | null
   readonly startedAt: string | null
   readonly stateMs: number | null
+  readonly transactionStartedAt: string | null
   readonly transactionMs: number | null
   readonly query: string
   readonly queryMs: number | null
@@ -94,6 +95,7 @@ const ofSession: readonly (readonly [keyof SeenSession, Reader, string])[] = [
   ['state', 'text', 's.state'],
   ['startedAt', 'text', isoText('s.backend_start')],
   ['stateMs', 'number', millisecondsText('s.state_change', 'here.moment')],
+  ['transactionStartedAt', 'text', isoText('s.xact_start')],
   ['transactionMs', 'number', millisecondsText('s.xact_start', 'here.moment')],
   ['query', 'text', 'pg_catalog.left(s.query, 2000)'],
   [

@@ -52,7 +52,7 @@ export function notedNames(rows: readonly Row[]): NotedName[] {
 /** Whether this role may read the names and the leases, and what time it is. */
 export function lookForNames(schema: string): Statement {
   return {
-    text: `SELECT ${mayRead('lock_names')} AS readable, ${mayRead('leases')} AS leases,
+    text: `SELECT (${mayRead('lock_names')})::text AS readable, (${mayRead('leases')})::text AS leases,
   ${isoText('pg_catalog.clock_timestamp()')} AS "at"`,
     values: [schema],
   }
@@ -106,7 +106,7 @@ ORDER BY m.minute DESC, m.namespace`,
 /** What the server makes of texts by `hashtext`, in their order. */
 export function hashTexts(texts: readonly string[]): Statement {
   return {
-    text: `SELECT t.value AS text, pg_catalog.hashtext(t.value) AS hash
+    text: `SELECT t.value AS text, pg_catalog.hashtext(t.value)::text AS hash
 FROM pg_catalog.jsonb_array_elements_text($1::text::jsonb) AS t(value)`,
     values: [JSON.stringify(texts)],
     columns: ['text', 'hash'],

@@ -42,6 +42,7 @@ SELECT pg_catalog.json_build_object(
       'pid', pid, 'application', application_name, 'user', usename, 'client', client_addr::text,
       'startedAt', ${isoText('backend_start')}, 'state', state,
       'stateMs', ${millisecondsText('state_change', 'pg_catalog.clock_timestamp()')},
+      'transactionStartedAt', ${isoText('xact_start')},
       'transactionMs', ${millisecondsText('xact_start', 'pg_catalog.clock_timestamp()')},
       'queryMs', ${millisecondsText('query_start', 'pg_catalog.clock_timestamp()')},
       'query', query,

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { type FunctionCall, functionCall } from './function-call.ts'
+import type { LimitRequest } from './wait-limit.ts'
 
 /** A key, what it is unique within, and the hash of what came with it. */
 export interface OnceNames {
@@ -8,7 +9,12 @@ export interface OnceNames {
   readonly fingerprint: string | undefined
 }
 
-export function beginOnce(schema: string, names: OnceNames, wait: boolean): FunctionCall {
+/** Without a `limit` it does not wait. */
+export function beginOnce(
+  schema: string,
+  names: OnceNames,
+  limit: LimitRequest | undefined,
+): FunctionCall {
   return functionCall(
     schema,
     'begin_once',
@@ -16,9 +22,10 @@ export function beginOnce(schema: string, names: OnceNames, wait: boolean): Func
       ['text', names.key],
       ['text', names.scope],
       ['text', names.fingerprint ?? null],
-      ['boolean', wait],
+      ['boolean', limit !== undefined],
     ],
     [names.scope],
+    limit,
   )
 }
 

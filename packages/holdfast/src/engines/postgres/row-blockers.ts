@@ -1,7 +1,17 @@
 import type { Statement } from '../../core/driver.ts'
+import { blockersAmong } from './activity.ts'
 import { type TableName, tableText } from './identifier.ts'
-import { type RowTarget, sameKey, typedRecord } from './rows.ts'
+import { type RowStrength, type RowTarget, sameKey, typedRecord } from './rows.ts'
 import { conflictingModes, type TableLockMode } from './table-lock.ts'
+
+/** Who has waited, and wants to know for whom. */
+export interface Waiter {
+  readonly waitedMs: number
+  /** Its backend, where that is known: in a savepoint it still has what it had before. */
+  readonly pid: number | undefined
+  /** It had locked the table, or rows of it, so that whoever waits for the table waits for it. */
+  readonly hasTable: boolean
+}
 
 /**
  * Who stands in the way of a row or table lock, asked right after the wait was given up. Rows keep
@@ -9,16 +19,17 @@ import { conflictingModes, type TableLockMode } from './table-lock.ts'
  * tell which, so a transaction only counts if it also holds a lock on the table.
  */
 
-const activity = `
-SELECT DISTINCT a.pid, a.application_name, coalesce(a.state, '') AS state, coalesce(a.query, '') AS query,
-       coalesce(extract(epoch FROM pg_catalog.clock_timestamp() - a.xact_start) * 1000, 0)::int8::text AS age_ms`
+/** Those who hold these, without who asks and who waits. */
+function activityOf(holders: string, waiter: string): string {
+  return blockersAmong(holders, ` AND a.pid IS DISTINCT FROM ${waiter}::text::int4`)
+}
 
 /** The looking must not wait itself: the caller's error is held back for it. */
 export function boundLookup(ms: number): Statement {
   return {
     text: `SELECT pg_catalog.set_config('lock_timeout', $1::text, true) AS lock_timeout,
       pg_catalog.set_config('statement_timeout', $1::text, true) AS statement_timeout,
-      pg_catalog.pg_backend_pid() AS pid`,
+      pg_catalog.pg_backend_pid()::text AS pid`,
     values: [String(ms)],
     name: 'holdfast_lookup',
     columns: ['lock_timeout', 'statement_timeout', 'pid'],
@@ -26,63 +37,107 @@ export function boundLookup(ms: number): Statement {
 }
 
 /**
- * Holders of locks, on the table or a partition of it, that a request for this mode has to wait
- * for. Reads the catalogue and not the table, which may be locked.
+ * Holders of locks on the table, on what it is made of and on the indexes of all that, which a request for
+ * this mode has to wait for; and who has waited for such a lock for longer than this request, which came
+ * after them. Reads the catalogue and not the table, which may be locked.
  */
-export function tableLockHolders(table: TableName, mode: TableLockMode): Statement {
+export function tableLockHolders(
+  table: TableName,
+  mode: TableLockMode,
+  { waitedMs, pid, hasTable }: Waiter,
+  indexes = true,
+): Statement {
   return {
-    text: `${activity}
-FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
-WHERE l.locktype = 'relation' AND l.granted
-  AND (l.relation = pg_catalog.to_regclass($1::text) OR l.relation IN (
-    SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = pg_catalog.to_regclass($1::text)))
-  AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-  AND l.mode = ANY (pg_catalog.string_to_array($2::text, ','))
-  AND l.pid <> pg_catalog.pg_backend_pid()`,
-    values: [tableText(table), conflictingModes(mode).join(',')],
+    text: `
+WITH RECURSIVE part AS (
+  SELECT pg_catalog.to_regclass($1::text)::oid AS relation
+  UNION
+  SELECT i.inhrelid FROM part JOIN pg_catalog.pg_inherits AS i ON i.inhparent = part.relation
+), whole AS (
+  SELECT relation FROM part
+  UNION ALL
+  SELECT i.indexrelid FROM part JOIN pg_catalog.pg_index AS i ON i.indrelid = part.relation
+  WHERE ${indexes ? 'true' : 'false'}
+)${activityOf(
+      `
+  SELECT l.pid, l.virtualtransaction
+  FROM whole JOIN pg_catalog.pg_locks AS l ON l.locktype = 'relation' AND l.relation = whole.relation
+  WHERE (l.granted OR l.waitstart < pg_catalog.statement_timestamp() - $3::text::float8 * interval '1 ms')
+    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+    AND l.mode = ANY (pg_catalog.string_to_array($2::text, ','))`,
+      '$4',
+    )}`,
+    values: [
+      tableText(table),
+      conflictingModes(mode).join(','),
+      hasTable ? null : String(waitedMs),
+      pidText(pid),
+    ],
   }
 }
 
-/** Transactions that are themselves in the `xmax` of the rows. */
-export function rowLockHolders(target: RowTarget, keysJson: string): Statement {
-  return holders(target, keysJson, '"#row".xmax', '')
+function pidText(pid: number | undefined): string | null {
+  return pid === undefined ? null : String(pid)
+}
+
+/**
+ * Transactions that are themselves in the `xmax` of the rows. How they have locked them SQL cannot tell, so one
+ * that has locked them too weakly to be in the way is among them.
+ */
+export function rowLockHolders(target: RowTarget, keysJson: string, { pid }: Waiter): Statement {
+  return holders(target, '"#row".xmax', '', [keysJson, pidText(pid)])
+}
+
+/** As what members of a group have locked a row that a lock of this strength has to wait for. */
+const inTheWayOf: Readonly<Record<RowStrength, string>> = {
+  'key share': 'upd,forupd',
+  share: 'upd,forupd,nokeyupd,fornokeyupd',
+  'no key update': 'upd,forupd,nokeyupd,fornokeyupd,sh',
+  update: 'upd,forupd,nokeyupd,fornokeyupd,sh,keysh',
 }
 
 /**
  * Transactions that are members of a group in the `xmax` of the rows. Fails where an `xmax` is no
  * group, so ask `rowLockHolders` first and take an error for "nobody found".
  */
-export function rowShareHolders(target: RowTarget, keysJson: string): Statement {
+export function rowShareHolders(
+  target: RowTarget,
+  keysJson: string,
+  strength: RowStrength,
+  { pid }: Waiter,
+): Statement {
   return holders(
     target,
-    keysJson,
     '"#member".xid',
     `CROSS JOIN LATERAL pg_catalog.pg_get_multixact_members("#row".xmax) AS "#member"
-  WHERE "#row".xmax <> '0'`,
+    WHERE "#row".xmax <> '0' AND "#member".mode = ANY (pg_catalog.string_to_array($3::text, ','))`,
+    [keysJson, pidText(pid), inTheWayOf[strength]],
   )
 }
 
 function holders(
   { table, keyColumns }: RowTarget,
-  keysJson: string,
   locker: string,
   members: string,
+  values: Statement['values'],
 ): Statement {
   const name = tableText(table)
   return {
-    text: `${activity}
-FROM (
-  SELECT ${locker} AS locker, "#row".tableoid AS relation
-  FROM pg_catalog.jsonb_array_elements($1::text::jsonb) AS "#element"("#value")
-  CROSS JOIN LATERAL ${typedRecord(name, '"#element"."#value"')} AS "#wanted"
-  JOIN ${name} AS "#row" ON ${sameKey('"#row"', '"#wanted"', keyColumns)}
-  ${members}
-) AS r
-JOIN pg_catalog.pg_locks AS l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = r.locker
-JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
-WHERE l.pid <> pg_catalog.pg_backend_pid()
-  AND EXISTS (SELECT FROM pg_catalog.pg_locks AS held
-    WHERE held.pid = l.pid AND held.locktype = 'relation' AND held.granted AND held.relation = r.relation)`,
-    values: [keysJson],
+    text: activityOf(
+      `
+  SELECT l.pid, l.virtualtransaction
+  FROM (
+    SELECT ${locker} AS locker, "#row".tableoid AS relation
+    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) AS "#element"("#value")
+    CROSS JOIN LATERAL ${typedRecord(name, '"#element"."#value"')} AS "#wanted"
+    JOIN ${name} AS "#row" ON ${sameKey('"#row"', '"#wanted"', keyColumns)}
+    ${members}
+  ) AS r
+  JOIN pg_catalog.pg_locks AS l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = r.locker
+  WHERE EXISTS (SELECT FROM pg_catalog.pg_locks AS held
+    WHERE held.virtualtransaction = l.virtualtransaction AND held.locktype = 'relation' AND held.granted AND held.relation = r.relation)`,
+      '$2',
+    ),
+    values,
   }
 }

@@ -8,6 +8,7 @@ import {
   sameKey,
   typedRecord,
 } from './rows.ts'
+import { isLimitedHere, restoredTimeouts } from './wait-limit.ts'
 
 /** Statements about a row with a version: a whole number that every change counts up by one. */
 export interface VersionedTarget extends RowTarget {
@@ -27,7 +28,12 @@ JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#sought"', target.keyColumns)}`
   }
 }
 
+const restored = restoredTimeouts.map((column, at) => `${column} AS "#restored${at}"`)
+
 /**
+ * Comes right after `limitWait`, and puts its timeouts back; if nobody is sure of that, it changes nothing
+ * without it. Answers one row in any case, its version NULL if nothing was changed.
+ *
  * Changes the row if it still has the version, and counts the version up. Takes the row's lock; if
  * that has to be waited for, PostgreSQL compares the version of the row as it is after the wait.
  */
@@ -36,6 +42,7 @@ export function updateVersion(
   change: { readonly soughtJson: string; readonly setJson: string },
   set: readonly string[],
   columns: Columns,
+  unsure: boolean,
 ): Statement {
   const table = tableText(target.table)
   const version = quoteIdentifier(target.versionColumn)
@@ -50,18 +57,22 @@ WITH "#changed" AS (
   SET ${[...assignments, `${version} = "#row".${version} + 1`].join(', ')}
   FROM ${typedRecord(table, '$1::text::jsonb')} AS "#sought",
        ${typedRecord(table, '$2::text::jsonb')} AS "#new"
-  WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn])}
+  WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn])}${unsure ? ` AND ${isLimitedHere}` : ''}
   RETURNING ${[`"#row".${version}::text AS "#version"`, ...columnList('"#row"', columns)].join(', ')}
 ), "#done" AS MATERIALIZED (
-  SELECT ${markerWithRows('pg_catalog.count(*) > 0')} AS "#held" FROM "#changed"
+  SELECT ${[`${markerWithRows(target.table, 'exclusive', 'pg_catalog.count(*) > 0')} AS "#held"`, ...restored].join(', ')}
+  FROM "#changed"
 )
-SELECT "#done"."#held" IS NOT NULL AS "#marked", "#changed".*
-FROM "#done" CROSS JOIN "#changed"`,
+SELECT (${isLimitedHere})::text AS "#limited", "#done"."#held" AS "#marked", "#changed".*
+FROM "#done" LEFT JOIN "#changed" ON true`,
     values: [change.soughtJson, change.setJson],
   }
 }
 
-/** Counts the version up unless it has moved already. Run under the row's lock. */
+/**
+ * Counts the version up unless it has moved already, and puts the timeouts back. Run under the row's lock: a row
+ * that has the version and was not counted is one whose change a trigger or a policy has suppressed.
+ */
 export function countVersion(target: VersionedTarget, soughtJson: string): Statement {
   const table = tableText(target.table)
   const version = quoteIdentifier(target.versionColumn)
@@ -73,7 +84,13 @@ WITH "#counted" AS (
   WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn])}
   RETURNING true AS counted
 )
-SELECT pg_catalog.count(*)::int4 AS counted FROM "#counted"`,
+SELECT ${[
+      `(pg_catalog.count(*) = 0 AND EXISTS (
+    SELECT FROM ${table} AS "#row", ${typedRecord(table, '$1::text::jsonb')} AS "#sought"
+    WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn])}))::text AS suppressed`,
+      ...restored,
+    ].join(', ')}
+FROM "#counted"`,
     values: [soughtJson],
   }
 }

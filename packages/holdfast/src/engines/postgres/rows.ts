@@ -1,7 +1,8 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
-import { rowsToken } from './locks.ts'
-import type { WaitLimit } from './wait-limit.ts'
+import { type LockMode, rowsToken } from './locks.ts'
+import { isLimitedHere, restoredTimeouts } from './wait-limit.ts'
+import { isTrue } from '../../core/is-true.ts'
 
 /**
  * Statements about rows of the caller's tables. Our own names (CTEs, aliases, columns) start with
@@ -50,14 +51,14 @@ export interface RowLockRequest {
   readonly columns: Columns
   /** Its value comes back as text, next to the row. */
   readonly versionColumn: string | undefined
-  /** Timeouts to put back when the locks are taken. */
-  readonly restore: WaitLimit | undefined
+  /** Nobody is sure that `limitWait` came before, in the same transaction: without it nothing is locked. */
+  readonly unsure: boolean
 }
 
-/** What became of one key. */
+/** What became of one row, or of a key without one. */
 export interface RowAnswer {
-  /** Position of the key in `keysJson`, from 0; of the first one, if keys are equal. */
-  readonly position: number
+  /** Where the key is in `keysJson`, from 0: more than once, if keys are equal as the server reads them. */
+  readonly positions: readonly number[]
   readonly locked: boolean
   /** The row was there when the statement began. Only told where `patience` is `skip`. */
   readonly there: boolean
@@ -67,11 +68,17 @@ export interface RowAnswer {
 
 const marker = "pg_catalog.current_setting('holdfast.held', true)"
 
-/** The marker with the rows' token added to it, if `some` rows were locked. */
-export function markerWithRows(some: string): string {
+/** What others may do with the rows meanwhile, as the order watch tells them apart. */
+export function modeOf(strength: RowStrength): LockMode {
+  return strength === 'share' || strength === 'key share' ? 'shared' : 'exclusive'
+}
+
+/** The marker with the token of the table's rows added to it, if `some` rows were locked. */
+export function markerWithRows(table: TableName, mode: LockMode, some: string): string {
+  const token = rowsToken(tableText(table), mode)
   const held = `coalesce(nullif(${marker}, ''), ',')`
   return `pg_catalog.set_config('holdfast.held', ${held} || CASE WHEN ${some}
-    AND pg_catalog.strpos(${held}, ',${rowsToken},') = 0 THEN '${rowsToken},' ELSE '' END, true)`
+    AND pg_catalog.strpos(${held}, ',${token},') = 0 THEN '${token},' ELSE '' END, true)`
 }
 
 /** A JSON object as a record of the table's own type. */
@@ -92,19 +99,34 @@ export function sameKey(left: string, right: string, columns: readonly string[])
 }
 
 /**
- * The keys, typed, equal ones merged into the first. OFFSET 0 keeps the record from being built
+ * The keys, typed, equal ones merged into one. OFFSET 0 keeps the record from being built
  * once per column, and the planner at an estimate of many keys instead of one.
  */
 function wantedRows({ table, keyColumns }: RowTarget, json: string): string {
   const typed = keyColumns.map((column) => `("#given"."#typed").${quoteIdentifier(column)}`)
   return `
-  SELECT pg_catalog.min("#given"."#at")::int4 AS "#key", ${typed.join(', ')}
+  SELECT pg_catalog.min("#given"."#at")::int4 AS "#first",
+         pg_catalog.string_agg("#given"."#at"::text, ',') AS "#positions", ${typed.join(', ')}
   FROM (
     SELECT "#element"."#at", ${typedRecord(tableText(table), '"#element"."#value"')} AS "#typed"
     FROM pg_catalog.jsonb_array_elements(${json}::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
     OFFSET 0
   ) AS "#given"
   GROUP BY ${typed.join(', ')}`
+}
+
+/** Reads keys as values of the key columns. By the table's type: to plan a look at the table, its policies are run. */
+export function readKeys({ table, keyColumns }: RowTarget, keysJson: string): Statement {
+  const typed = `pg_catalog.jsonb_populate_record(NULL::${tableText(table)}, "#element"."#value")`
+  const keys = keyColumns.map((column) => `("#given"."#typed").${quoteIdentifier(column)}::text`)
+  return {
+    text: `SELECT ${keys.join(' || ')} AS key FROM (
+      SELECT ${typed} AS "#typed"
+      FROM pg_catalog.jsonb_array_elements($1::text::jsonb) AS "#element"("#value")
+      OFFSET 0
+    ) AS "#given"`,
+    values: [keysJson],
+  }
 }
 
 /**
@@ -114,11 +136,9 @@ function wantedRows({ table, keyColumns }: RowTarget, json: string): string {
  * extends the marker and restores the timeouts; both read the locked rows, so they come after.
  */
 export function rowLockStatement(request: RowLockRequest): Statement {
-  const { restore } = request
-  const settings = restore === undefined ? [] : [restore.lockTimeout, restore.statementTimeout]
   const text =
     request.keyCount === 1 && request.patience !== 'skip' ? oneRow(request) : manyRows(request)
-  return { text, values: [request.keysJson, ...settings] }
+  return { text, values: [request.keysJson] }
 }
 
 function manyRows(request: RowLockRequest): string {
@@ -127,20 +147,20 @@ function manyRows(request: RowLockRequest): string {
   const order = keyColumns.toSorted().map((column) => `"#row".${quoteIdentifier(column)}`)
   const isKey = sameKey('"#row"', '"#wanted"', keyColumns)
   const there = `CASE WHEN "#locked"."#key" IS NULL
-         THEN EXISTS (SELECT FROM ${table} AS "#row" WHERE ${isKey}) ELSE true END AS "#there",`
+         THEN EXISTS (SELECT FROM ${table} AS "#row" WHERE ${isKey}) ELSE true END::text AS "#there",`
   return `
 WITH "#wanted" AS MATERIALIZED (${wantedRows(request.target, '$1')}
 ), "#locked" AS MATERIALIZED (
-  SELECT "#wanted"."#key", ${lockedColumns(request)}
-  FROM "#wanted" JOIN ${table} AS "#row" ON ${isKey}
+  SELECT "#wanted"."#first"::text AS "#key", ${lockedColumns(request)}
+  FROM "#wanted" JOIN ${table} AS "#row" ON ${isKey}${onlyLimited(request)}
   ORDER BY ${order.join(', ')}
   ${lockClause(request)}
 ), "#done" AS MATERIALIZED (${afterwards(request)}
 )
-SELECT "#wanted"."#key" AS "#wanted", ${request.patience === 'skip' ? there : ''}
-       "#done"."#held" IS NOT NULL AS "#marked", "#locked".*
-FROM "#done" CROSS JOIN "#wanted" LEFT JOIN "#locked" ON "#locked"."#key" = "#wanted"."#key"
-ORDER BY "#wanted"."#key"`
+SELECT "#wanted"."#positions" AS "#wanted", ${request.patience === 'skip' ? there : ''}
+       (${isLimitedHere})::text AS "#limited", "#done"."#held" AS "#marked", "#locked".*
+FROM "#done" CROSS JOIN "#wanted" LEFT JOIN "#locked" ON "#locked"."#key" = "#wanted"."#first"::text
+ORDER BY "#wanted"."#first"`
 }
 
 /** The same for one key, which is most calls, at half the planning. */
@@ -148,13 +168,13 @@ function oneRow(request: RowLockRequest): string {
   const table = tableText(request.target.table)
   return `
 WITH "#locked" AS MATERIALIZED (
-  SELECT 1 AS "#key", ${lockedColumns(request)}
+  SELECT '1' AS "#key", ${lockedColumns(request)}
   FROM ${typedRecord(table, '$1::text::jsonb -> 0')} AS "#wanted"
-  JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#wanted"', request.target.keyColumns)}
+  JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#wanted"', request.target.keyColumns)}${onlyLimited(request)}
   ${lockClause(request)}
 ), "#done" AS MATERIALIZED (${afterwards(request)}
 )
-SELECT 1 AS "#wanted", "#done"."#held" IS NOT NULL AS "#marked", "#locked".*
+SELECT '1' AS "#wanted", (${isLimitedHere})::text AS "#limited", "#done"."#held" AS "#marked", "#locked".*
 FROM "#done" LEFT JOIN "#locked" ON true`
 }
 
@@ -167,15 +187,16 @@ function lockClause({ strength, patience }: RowLockRequest): string {
   return `${strengthClause[strength]} OF "#row"${patienceClause[patience]}`
 }
 
-function afterwards({ restore }: RowLockRequest): string {
-  const restored =
-    restore === undefined
-      ? ''
-      : `,
-         pg_catalog.set_config('lock_timeout', $2::text, true) AS "#lockTimeout",
-         pg_catalog.set_config('statement_timeout', $3::text, true) AS "#statementTimeout"`
+/** Outside a transaction no limit is in force, and the wait would be without end. */
+function onlyLimited({ unsure }: RowLockRequest): string {
+  return unsure ? ` WHERE ${isLimitedHere}` : ''
+}
+
+function afterwards({ target, strength }: RowLockRequest): string {
+  const restored = restoredTimeouts.map((column, at) => `${column} AS "#restored${at}"`)
   return `
-  SELECT ${markerWithRows('pg_catalog.count(*) > 0')} AS "#held"${restored}
+  SELECT ${markerWithRows(target.table, modeOf(strength), 'pg_catalog.count(*) > 0')} AS "#held",
+         ${restored.join(',\n         ')}
   FROM "#locked"`
 }
 
@@ -184,15 +205,18 @@ export function rowAnswer(answer: Row): RowAnswer {
   const {
     '#wanted': wanted,
     '#there': there,
+    '#limited': __,
     '#marked': _,
     '#key': key,
     '#version': version,
     ...row
   } = answer
   return {
-    position: Number(wanted) - 1,
+    positions: String(wanted)
+      .split(',')
+      .map((at) => Number(at) - 1),
     locked: key !== null,
-    there: there === true,
+    there: isTrue(there),
     version: typeof version === 'string' ? version : undefined,
     row,
   }

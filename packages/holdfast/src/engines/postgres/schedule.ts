@@ -100,7 +100,12 @@ export function finishTick(
   )
 }
 
-export function pauseSchedule(schema: string, name: string, pause: boolean): FunctionCall {
+export function pauseSchedule(
+  schema: string,
+  name: string,
+  pause: boolean,
+  limitMs: number,
+): FunctionCall {
   return functionCall(
     schema,
     'pause_schedule',
@@ -109,6 +114,7 @@ export function pauseSchedule(schema: string, name: string, pause: boolean): Fun
       ['boolean', pause],
     ],
     [name],
+    { limitMs, yields: true, budgetMs: undefined },
   )
 }
 

@@ -49,7 +49,7 @@ export function fixDescriptions(schema: string): Statement {
 
 /** The major version of the server. */
 export const serverMajor: Statement = {
-  text: "SELECT pg_catalog.current_setting('server_version_num')::int4 / 10000 AS major",
+  text: "SELECT (pg_catalog.current_setting('server_version_num')::int4 / 10000)::text AS major",
   values: [],
 }
 

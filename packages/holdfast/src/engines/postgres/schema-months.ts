@@ -7,7 +7,7 @@ export function countMonthsAhead(schema: string): Statement {
 SELECT count(*) FILTER (
          WHERE part.relname ~ '^movement_[0-9]{6}$'
            AND part.relname > 'movement_' || pg_catalog.to_char(pg_catalog.now() AT TIME ZONE 'UTC', 'YYYYMM')
-       )::int AS "ahead"
+       )::text AS "ahead"
 FROM pg_catalog.pg_class AS whole
 JOIN pg_catalog.pg_namespace AS space ON space.oid = whole.relnamespace AND nspname = $1::text::name
 LEFT JOIN pg_catalog.pg_inherits ON inhparent = whole.oid

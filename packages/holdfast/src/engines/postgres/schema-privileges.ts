@@ -1,5 +1,6 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
+import { isTrue } from '../../core/is-true.ts'
 
 /** What the application's role may use, by name. */
 export interface AppObjects {
@@ -62,7 +63,7 @@ WITH space AS (
   UNION SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace = (SELECT oid FROM space)
   UNION SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace = (SELECT oid FROM space)
 )
-SELECT EXISTS (SELECT FROM owned WHERE pg_catalog.pg_has_role(role.oid, owner, 'MEMBER')) AS "owns"
+SELECT EXISTS (SELECT FROM owned WHERE pg_catalog.pg_has_role(role.oid, owner, 'MEMBER'))::text AS "owns"
 FROM pg_catalog.pg_roles AS role WHERE role.rolname = $2::text::name`,
     values: [schema, role],
   }
@@ -102,7 +103,7 @@ WITH space AS (
 SELECT kind, name::text, object, privilege_type AS privilege,
        pg_catalog.format('REVOKE %s%s ON %s FROM %s', privilege_type, part, target,
          coalesce(pg_catalog.quote_ident(rolname), 'PUBLIC')) AS revoke,
-       grantee = 0 AS "everyone"
+       (grantee = 0)::text AS "everyone"
 FROM entry
 CROSS JOIN LATERAL pg_catalog.aclexplode(acl) AS given
 LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = grantee
@@ -120,7 +121,7 @@ export function privilegesFrom(rows: readonly Row[]): HeldPrivilege[] {
     object: String(row['object']),
     name: String(row['name']),
     privilege: String(row['privilege']),
-    everyone: row['everyone'] === true,
+    everyone: isTrue(row['everyone']),
     revoke: `${String(row['revoke'])};`,
   }))
 }

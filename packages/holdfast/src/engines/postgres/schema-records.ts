@@ -58,11 +58,11 @@ export const restoreSettings: readonly string[] = changedSettings.map(
 export function lookForSchema(schema: string): Statement {
   return {
     text: `
-SELECT space.oid IS NOT NULL AS "present",
+SELECT (space.oid IS NOT NULL)::text AS "present",
        EXISTS (SELECT FROM pg_catalog.pg_class
-               WHERE relnamespace = space.oid AND relname = '${tableName}') AS "recorded",
-       EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = space.oid)
-         OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace = space.oid) AS "occupied"
+               WHERE relnamespace = space.oid AND relname = '${tableName}')::text AS "recorded",
+       (EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = space.oid)
+         OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace = space.oid))::text AS "occupied"
 FROM (VALUES (1)) AS one
 LEFT JOIN pg_catalog.pg_namespace AS space ON space.nspname = $1::text::name`,
     values: [schema],

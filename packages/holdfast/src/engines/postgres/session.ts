@@ -3,7 +3,7 @@ import { quoteIdentifier } from './identifier.ts'
 
 /** Which backend serves this statement; what a pooler told the client is somebody else's. */
 export const whichBackend: Statement = {
-  text: 'SELECT pg_catalog.pg_backend_pid() AS pid',
+  text: 'SELECT pg_catalog.pg_backend_pid()::text AS pid',
   values: [],
 }
 

@@ -62,7 +62,7 @@ function checkedText(schema: string, { text, values }: Statement): string {
 export function askHere(schema: string, buckets: readonly number[]): Statement {
   return {
     text: `SELECT ${quoteIdentifier(schema)}.here($1::text::int4[])::text AS here,
-  pg_catalog.pg_backend_pid() AS pid`,
+  pg_catalog.pg_backend_pid()::text AS pid`,
     values: [literalOf(buckets)],
     columns: ['here', 'pid'],
     name: 'shard_here',

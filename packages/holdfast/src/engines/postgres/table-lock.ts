@@ -79,8 +79,10 @@ const modes: Readonly<
   },
 }
 
+export const tableLockModes: readonly string[] = Object.keys(modes)
+
 export function isTableLockMode(mode: string): mode is TableLockMode {
-  return Object.hasOwn(modes, mode)
+  return tableLockModes.includes(mode)
 }
 
 /** Names in pg_locks of the modes that a request for this mode has to wait for. */

@@ -5,6 +5,13 @@ export function beginText(isolation: Isolation | undefined): string {
   return isolation === undefined ? 'BEGIN' : `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
 }
 
+/** Also where nobody checks types: it becomes a part of SQL. */
+export const isolations: readonly Isolation[] = [
+  'read committed',
+  'repeatable read',
+  'serializable',
+]
+
 export const commitText = 'COMMIT'
 /** Leaves an empty transaction behind, for a client that will send its own COMMIT in any case. */
 export const commitAndChainText = 'COMMIT AND CHAIN'
@@ -13,15 +20,27 @@ export const rollbackText = 'ROLLBACK'
 /** PostgreSQL answers COMMIT of an aborted block with this tag and no error. */
 export const rolledBackTag = 'ROLLBACK'
 
-/** Fails with 25P02 in an aborted block; for clients that do not show COMMIT's command tag. */
-export const probe: Statement = { text: 'SELECT true AS usable', values: [] }
+/**
+ * Before COMMIT, for clients that do not show its command tag: fails with 25P02 in an aborted block and with
+ * 25P01 outside of one.
+ */
+export const endProbe = 'SAVEPOINT holdfast_end'
+
+/**
+ * The same where the transaction began with our lock statement: its marker lasts as long as the transaction,
+ * so another one that was begun in between has none.
+ */
+export const markerProbe: Statement = {
+  text: "SELECT (coalesce(pg_catalog.current_setting('holdfast.held', true), '') <> '')::text AS usable",
+  values: [],
+}
 
 /**
  * The backend that serves this transaction, also behind a pooler, and when it began. Together they
  * name one transaction: a backend is reused, its start is not.
  */
 export const whichTransaction: Statement = {
-  text: `SELECT pg_catalog.pg_backend_pid() AS pid,
+  text: `SELECT pg_catalog.pg_backend_pid()::text AS pid,
     extract(epoch FROM pg_catalog.now())::text AS began`,
   values: [],
 }
@@ -32,7 +51,7 @@ export const whichTransaction: Statement = {
  */
 export function cancelTransaction(pid: number, began: string): Statement {
   return {
-    text: `SELECT pg_catalog.pg_cancel_backend(pid) AS cancelled
+    text: `SELECT pg_catalog.pg_cancel_backend(pid)::text AS cancelled
     FROM pg_catalog.pg_stat_activity
     WHERE pid = $1::text::int4 AND extract(epoch FROM xact_start)::text = $2::text`,
     values: [String(pid), began],

@@ -186,4 +186,34 @@ export function prismaErrors(at: Setting<Tx, PrismaHarness>): void {
     })
     expect.assertions(2)
   })
+
+  test('T1: Prisma commits in the middle of a body, and that is told', async () => {
+    const body = async (tx: Tx, own?: Error): Promise<void> => {
+      await at.harness.run(tx, "INSERT INTO account VALUES ('too early', 1)")
+      const outer = tx as unknown as { $transaction: Nested }
+      // A nested transaction that fails in a nested one ends the outermost.
+      await outer.$transaction(async (one) => {
+        const failing = one.$transaction(async (two) => {
+          await two.$queryRawUnsafe('SELECT 1 / 0').catch(() => undefined)
+        })
+        await failing.catch(() => undefined)
+      })
+      if (own !== undefined) throw own
+    }
+    for (const own of [undefined, new Error('mine')]) {
+      const error = await rejection(
+        at.locks.guard(lockKey('early', 1), async (tx) => await body(tx, own)),
+      )
+      expect(error).toMatchObject({ code: 'TX_ENDED_INSIDE', details: { ended: 'committed' } })
+      expect(await at.balance('too early')).toBe(1)
+      await at.observer.query("DELETE FROM account WHERE id = 'too early'")
+    }
+  })
 }
+
+type Nested = (
+  body: (inner: {
+    $transaction: Nested
+    $queryRawUnsafe(text: string): Promise<unknown>
+  }) => Promise<void>,
+) => Promise<void>

@@ -35,6 +35,7 @@ export async function openPrisma(url: string): Promise<PrismaHarness> {
       silentRollback: true,
       openState: 'open',
       killedState: '57P01',
+      savepoints: { isCounted: true },
       roundTrips: { guard: 4, acquire: 1 },
     },
     sqlStateAt: (error: PrismaError) => error.meta.driverAdapterError.cause.originalCode,

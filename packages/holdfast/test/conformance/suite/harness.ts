@@ -11,6 +11,8 @@ export interface Facts {
   readonly openState: 'open' | 'unknown'
   /** The SQLSTATE that reaches the caller when the backend is killed under a running statement. */
   readonly killedState: '57P01' | undefined
+  /** Whether the client has a savepoint call of its own, so that an open one can be told. */
+  readonly savepoints: { readonly isCounted: boolean }
   /** Round trips on a direct connection, when warm: of an empty guard, and of one acquisition. */
   readonly roundTrips: { readonly guard: number; readonly acquire: number }
 }
@@ -29,6 +31,10 @@ export interface Harness<Tx> {
   own<T>(body: (tx: Tx) => Promise<T>, isolation?: Isolation): Promise<T>
   /** A savepoint, by the client's own call. */
   savepoint(tx: Tx, body: (inner: Tx) => Promise<void>): Promise<void>
+  /** Reads the first row of several, and leaves the rest; absent where the client has no such call. */
+  leaveOpen?(tx: Tx): Promise<void>
+  /** Begins to send rows by COPY, and leaves it at that. */
+  leaveCopying?(tx: Tx): Promise<void>
   readonly lookAlikes: Readonly<Record<string, LookAlike<Tx>>>
   end(): Promise<void>
 }

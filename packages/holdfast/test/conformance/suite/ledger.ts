@@ -48,6 +48,35 @@ export function ledger<Tx>(at: Setting<Tx>): void {
     expect(await seen(key)).toEqual([10, 10, 0])
   })
 
+  test('who follows writes with the client: both are committed, or neither', async () => {
+    const hf = await create()
+    const calls = hf.quota({ ...declared, name: fresh() })
+    const options = { name: fresh(), book: calls.name }
+    await calls.consume('a', 4, { operationId: fresh(), feature: 'chat' })
+    const account = await at.account(0)
+    const write = async (tx: Tx, amount: number): Promise<void> => {
+      const text = `UPDATE account SET balance = balance + ${amount} WHERE id = '${account}'`
+      await at.harness.run(tx, text)
+    }
+    const failed = hf.ledger.follow(options, async (tx, movements) => {
+      await write(tx, movements[0]?.debit ?? 0)
+      throw new Error('no')
+    })
+    expect(await rejection(failed)).toMatchObject({ message: 'no' })
+    for (const movements of [1, 0]) {
+      const followed = await hf.ledger.follow(options, async (tx, [movement]) => {
+        expect(movement).toMatchObject({ key: 'a', note: { feature: 'chat' } })
+        await write(tx, movement?.debit ?? 0)
+      })
+      expect(followed).toEqual({ movements, busy: false })
+    }
+    expect(await at.balance(account)).toBe(4)
+    const [from, to] = [new Date(0), new Date('2100-01-01')]
+    const { rows } = await hf.ledger.usage(calls.name, { from, to, per: 'day', by: ['feature'] })
+    expect(rows).toMatchObject([{ feature: 'chat', used: 4 }])
+    expect((await hf.ledger.keys(calls.name)).keys).toMatchObject([{ key: 'a', available: 6 }])
+  })
+
   describe("in the caller's transaction", () => {
     test('what was accepted is part of it: seen by others when it commits', async () => {
       const calls = (await create()).quota(declared)

@@ -1,8 +1,10 @@
-import { setImmediate as turnOfLoop } from 'node:timers/promises'
+import { setImmediate as turnOfLoop, setTimeout as after } from 'node:timers/promises'
 import { deferred, waitUntil } from '@holdfast/testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { legacyKey } from '../../../src/core/lock-key.ts'
 import { createLocks } from '../../../src/locks/index.ts'
+import { createRows } from '../../../src/rows/index.ts'
+import { createTransactions } from '../../../src/tx/index.ts'
 import { breakableWire } from '../../support/breakable-wire.ts'
 import type { Harness } from './harness.ts'
 import {
@@ -62,6 +64,10 @@ export function lostConnections<Tx>(at: Setting<Tx>): void {
     returns: async () => undefined,
     'swallows the error of a statement': async (harness, tx) =>
       await harness.run(tx, 'SELECT 1 AS one').catch(() => undefined),
+    'takes a lock': async (harness, tx) =>
+      await createLocks(harness.driver, { watch: false }).acquire(tx, legacyKey.bigint(813)),
+    'locks a row': async (harness, tx) =>
+      await createRows(harness.driver).lock(tx, 'account', ['nobody']),
     'opens a savepoint': async (harness, tx) =>
       await harness.driver
         .join(tx)
@@ -81,6 +87,34 @@ export function lostConnections<Tx>(at: Setting<Tx>): void {
     const error = await killedWhileIdle('idle: throws', async () => await Promise.reject(own))
     if (error !== own) expect(error.code).toBe('CONNECTION_LOST')
     expect(await at.balance('idle: throws')).toBeUndefined()
+  })
+
+  test('T9: a body that is run again does not meet itself', async () => {
+    const sockets = watchSockets()
+    const harness = await at.another()
+    const pid = deferred<number>()
+    const killed = deferred()
+    let running = 0
+    const met: number[] = []
+    const transaction = createTransactions(harness.driver).run(async (tx, { attempt }) => {
+      running += 1
+      met.push(running)
+      try {
+        if (attempt > 1) return
+        pid.resolve(await pidOf(harness, tx))
+        await killed.promise
+        // Time in which another attempt would begin, if it did not wait: pauses are below 20 ms.
+        for (let turn = 0; turn < 40; turn += 1) await after(1)
+      } finally {
+        running -= 1
+      }
+    })
+    const port = await portOf(at.observer, await pid.promise)
+    await terminate(at.observer, await pid.promise)
+    await sockets.closed(port)
+    killed.resolve()
+    await transaction
+    expect(met).toEqual([1, 1])
   })
 
   test('killed while waiting for a lock: CONNECTION_LOST', async () => {
@@ -157,16 +191,25 @@ export function lostConnections<Tx>(at: Setting<Tx>): void {
       await usableAgain(harness)
     })
 
-    test("of the caller's own business in the body: that error comes out as it is", async () => {
+    test.each([
+      { message: 'read ECONNRESET', code: 'ECONNRESET', syscall: 'read' },
+      { message: 'terminating connection due to administrator command', code: '57P01' },
+      { message: 'Connection terminated unexpectedly' },
+      { message: 'write CONNECTION_CLOSED 127.0.0.1:5432', code: 'CONNECTION_CLOSED' },
+      { message: "Can't reach database server", code: 'P1001' },
+      { message: 'Server has closed the connection.', kind: 'ConnectionClosed' },
+    ])('of somebody else in the body comes out as it is: $message', async (lost) => {
       const { driver } = at.harness
-      const own = Object.assign(new Error('read ECONNRESET'), {
-        code: 'ECONNRESET',
-        syscall: 'read',
-      })
+      const own = Object.assign(new Error(lost.message), lost)
+      const ran: number[] = []
       const error = await rejection(
-        driver.transaction(async () => await Promise.reject(own), settings),
+        createTransactions(driver).run(async (_, { attempt }) => {
+          ran.push(attempt)
+          await Promise.reject(own)
+        }),
       )
       expect(error).toBe(own)
+      expect(ran).toEqual([1])
     })
   })
 

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { lockKey } from '../../../src/core/lock-key.ts'
+import { createLocks } from '../../../src/locks/index.ts'
+import { createRows } from '../../../src/rows/index.ts'
+import type { Harness } from './harness.ts'
 import { rejection, type Setting } from './setting.ts'
+
+type Keep<Tx> = (tx: Tx) => Promise<void>
 
 /** A lock where it would be worthless is refused, never granted in appearance. */
 export function refusals<Tx>(at: Setting<Tx>, lookAlikes: readonly string[]): void {
@@ -74,21 +79,34 @@ export function refusals<Tx>(at: Setting<Tx>, lookAlikes: readonly string[]): vo
   })
 
   test.each([
-    [
-      "the caller's",
-      async (keep: (tx: Tx) => void) => await at.harness.own(async (tx) => keep(tx)),
-    ],
+    ["the caller's", async ({ own }: Harness<Tx>, keep: Keep<Tx>) => await own(keep)],
     [
       'ours',
-      async (keep: (tx: Tx) => void) =>
-        await at.harness.driver.transaction(async ({ native }) => keep(native), { scopes: [] }),
+      async ({ driver }: Harness<Tx>, keep: Keep<Tx>) =>
+        await driver.transaction(async ({ native }) => await keep(native), { scopes: [] }),
     ],
   ])('a handle kept after the end of a transaction, %s, takes no lock', async (_, run) => {
-    let kept: Tx | undefined
-    await run((tx) => {
-      kept = tx
+    // A client may keep a statement back that it sees for the first time, and with it what follows.
+    const harness = await at.another(at.url)
+    const locks = createLocks(harness.driver)
+    const rows = createRows(harness.driver)
+    const key = lockKey('stale', 1)
+    await at.observer.query('CREATE TABLE IF NOT EXISTS kept (id int8 PRIMARY KEY)')
+    const refused = async (call: (tx: Tx) => Promise<unknown>): Promise<void> => {
+      let kept: Tx | undefined
+      await run(harness, async (tx) => {
+        kept = tx
+      })
+      expect(await rejection(call(kept as Tx))).toBeDefined()
+    }
+    await refused((tx) => locks.acquire(tx, key))
+    await harness.own(async (tx) => {
+      await locks.tryAcquire(tx, key)
+      await rows.lock(tx, 'kept', [1])
     })
-    expect(await rejection(at.locks.acquire(kept as Tx, lockKey('stale', 1)))).toBeDefined()
+    await refused((tx) => locks.tryAcquire(tx, key))
+    await refused((tx) => locks.assertHeld(tx, key))
+    await refused((tx) => rows.lock(tx, 'kept', [1]))
   })
 
   test.each([null, undefined, 0, '', 'handle', {}, [], () => undefined])(

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { lockKey } from '../../../src/core/lock-key.ts'
 import { createLocks } from '../../../src/locks/index.ts'
+import { createRows, type LockRowsOptions } from '../../../src/rows/index.ts'
 import { breakableWire } from '../../support/breakable-wire.ts'
 import { documentedClient, installedVersion } from './documented.ts'
 import type { Setting } from './setting.ts'
@@ -37,5 +38,29 @@ export function roundTrips<Tx>(at: Setting<Tx>, name: string): void {
     const counted = { guard: wire.roundTrips() - before, acquire: await acquire() }
     expect(counted).toEqual(harness.facts.roundTrips)
     expect(documentedClient(name).roundTrips).toBe(`${counted.guard}, ${counted.acquire}`)
+  })
+  test('of a row lock: its limit is sent with it where the client can', async () => {
+    const wire = await breakableWire(at.url)
+    onTestFinished(async () => await wire[Symbol.asyncDispose]())
+    const harness = await at.another(wire.url)
+    const rows = createRows(harness.driver)
+    const id = await at.account(1)
+    const counted = async (options: LockRowsOptions): Promise<number> =>
+      await harness.own(async (tx) => {
+        await harness.run(tx, 'SELECT 1 AS one')
+        const before = wire.roundTrips()
+        await rows.lock(tx, 'account', [id], options)
+        return wire.roundTrips() - before
+      })
+    // The first ones find out that the connection is direct, and prepare the limit.
+    const both = async (): Promise<number[]> => [
+      await counted({}),
+      await counted({ wait: 'nowait' }),
+    ]
+    for (let round = 0; round < 3; round += 1) await both()
+    const [usual, nowait] = await both()
+    expect(nowait).toBe(usual)
+    // Drizzle has postgres.js describe every statement anew.
+    expect(usual).toBe({ pg: 1, 'Drizzle on postgres-js': 4 }[name] ?? 2)
   })
 }

@@ -8,10 +8,15 @@ import { createLocks, type Locks } from '../../../src/locks/index.ts'
 import { testDatabase } from '../../support/database.ts'
 import type { Harness } from './harness.ts'
 
-/** Rows of `late` are checked at COMMIT; rows of `slow` make COMMIT wait for an advisory lock. */
+/** Rows of `late` are checked at COMMIT; those of `refused` raise their state there; rows of `slow` make COMMIT wait for an advisory lock. */
 const schema = `
   CREATE TABLE account (id text PRIMARY KEY, balance int NOT NULL);
   CREATE TABLE late (id text UNIQUE DEFERRABLE INITIALLY DEFERRED);
+  CREATE TABLE refused (state text);
+  CREATE FUNCTION refuse_at_commit() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN RAISE EXCEPTION USING ERRCODE = NEW.state, MESSAGE = ''no''; END';
+  CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON refused DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION refuse_at_commit();
   CREATE TABLE slow (id int);
   CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN PERFORM pg_advisory_xact_lock_shared(NEW.id); RETURN NULL; END';
@@ -48,7 +53,8 @@ export function setting<Tx, H extends Harness<Tx>>(
       url,
       harness,
       observer,
-      locks: createLocks(harness.driver, { watch: false }),
+      // Here guards are to meet on the server, and not in this process.
+      locks: createLocks(harness.driver, { watch: false, queue: false }),
       async another(otherUrl = url) {
         const other = await open(otherUrl)
         onTestFinished(async () => await other.end())

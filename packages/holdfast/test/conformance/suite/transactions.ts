@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Isolation } from '../../../src/core/driver.ts'
+import { isHoldfastError } from '../../../src/core/errors.ts'
 import { sqlStateOf } from '../../../src/core/sql-state.ts'
+import { withCircuit } from '../../../src/drivers/circuit.ts'
 import { rejection, type Setting } from './setting.ts'
 
 const levels: readonly Isolation[] = ['read committed', 'repeatable read', 'serializable']
@@ -69,7 +71,7 @@ export function transactions<Tx>(at: Setting<Tx>): void {
           void run(native, badStatement).catch(() => undefined)
         }, settings),
       )
-      expect(error.code).toBe('TX_ROLLED_BACK')
+      expect(error.code).toBe('TX_UNAWAITED')
       expect(await at.balance('forgotten')).toBeUndefined()
     })
 
@@ -111,6 +113,24 @@ export function transactions<Tx>(at: Setting<Tx>): void {
     expect(reached).toBe(true)
     expect(sqlStateOf(error)).toBe('23505')
   })
+
+  test.each(['08001', '08006', '57P01', '57P03', '25P03', '25P01'])(
+    'COMMIT refused with %s is no lost connection: the server has answered',
+    async (state) => {
+      const { driver, run } = at.harness
+      const once = withCircuit(driver, { failures: 1 })
+      const error = await rejection(
+        once.transaction(async ({ native }) => {
+          await run(native, insert(`refused-${state}`))
+          await run(native, `INSERT INTO refused VALUES ('${state}')`)
+        }, settings),
+      )
+      expect(isHoldfastError(error)).toBe(false)
+      expect(sqlStateOf(error)).toBe(state)
+      expect(await at.balance(`refused-${state}`)).toBeUndefined()
+      expect(await once.transaction(async () => 'let through', settings)).toBe('let through')
+    },
+  )
 
   test('a transaction in the place of the root client cannot open another', async () => {
     const { driverOn, own } = at.harness

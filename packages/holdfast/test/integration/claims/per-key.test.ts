@@ -145,7 +145,7 @@ describe('limits', () => {
   test('control: counting and claiming without the lock goes above it', async () => {
     const { options, name } = await tenants({ a: 10 }, 1)
     const { layout } = leaseSettings(options, undefined)
-    const turns = turnsOf('tenant', ['a'], 1, 1)
+    const turns = turnsOf('tenant', ['a'], 1, { limit: 1, rate: undefined })
     const claiming = claimRows(
       layout,
       { limit: 1, joined: false, turns },

@@ -143,7 +143,7 @@ test('a few rows of a large table are found without reading it', async () => {
     ANALYZE ${name}`)
   const { layout } = leaseSettings(optionsFor(name), undefined)
   const lease = { token: randomUUID(), ms: 1_000, holder: 'me' }
-  const turns = turnsOf('tenant', ['a'], 3, 9)
+  const turns = turnsOf('tenant', ['a'], 3, { limit: 9, rate: undefined })
   const items = [{ key: ['7'], token: lease.token }]
   const statements = [
     claimRows(layout, { limit: 3, joined: false, turns: undefined }, lease),

@@ -22,6 +22,34 @@ function queue(options: object = {}): { queue: string; work: Work<pg.PoolClient,
 const payloads = (claims: readonly { row: { payload: unknown } }[]): unknown[] =>
   claims.map(({ row }) => row.payload)
 
+describe('a handler that rejects with what has no text', () => {
+  const silent = Object.assign(new Error(), { message: undefined })
+  test.each([
+    ['no message', silent, 'Error'],
+    ['no prototype', Object.create(null), 'an error that has no text'],
+  ])('%s: the job has failed, and so has the tick', async (_, error, text) => {
+    const { work, queue: name } = queue({ backoff: { first: 1, most: 1 } })
+    await work.enqueue({ payload: 1, maxAttempts: 2 })
+    await using worker = await work.run({
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors
+      handler: () => Promise.reject(error),
+      poll: { min: 10, max: 10 },
+    })
+    await waitUntil('it is dead', async () => (await work.dead.list()).rows[0])
+    const [dead] = (await work.dead.list()).rows
+    expect(dead).toMatchObject({ error: text })
+    expect(worker.active).toBe(0)
+    const schedule = fixture.hf.schedule({
+      name,
+      guarantee: 'transactional',
+      attempts: 1,
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors
+      handler: () => Promise.reject(error),
+    })
+    expect(await schedule.runNow()).toMatchObject({ outcome: 'failed' })
+  })
+})
+
 describe('enqueue', () => {
   test('adds in order; claimed by priority, then by time', async () => {
     const { work } = queue()
@@ -89,7 +117,17 @@ describe('enqueue', () => {
 
   test('without a schema, and outside a transaction, it says so', async () => {
     const other = fixture.hf.work({ queue: 'x', schema: 'nowhere' })
-    await expect(other.enqueue({ payload: 1 })).rejects.toMatchObject({ code: 'SCHEMA_MISSING' })
+    const { dead } = other
+    for (const call of [
+      () => other.enqueue({ payload: 1 }),
+      () => other.claim(),
+      () => dead.list(),
+      () => dead.get('1'),
+      () => dead.retry('1'),
+      () => dead.delete('1'),
+    ]) {
+      await expect(call()).rejects.toMatchObject({ code: 'SCHEMA_MISSING' })
+    }
     const client = await fixture.pool.connect()
     await expect(queue().work.enqueue(client, { payload: 1 })).rejects.toMatchObject({
       code: 'CLAIM_OUTSIDE_TRANSACTION',

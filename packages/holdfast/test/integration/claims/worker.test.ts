@@ -396,8 +396,18 @@ test('NOTIFY is a hint, where the client can listen', async ({ skip }) => {
 
 test('a worker needs a handler', async () => {
   const { claims } = await fixture.table(0)
-  await expect(claims.run({})).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  await expect(claims.run({} as never)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   await expect(claims.run({ handler: async () => 1, concurrency: 0 })).rejects.toMatchObject({
     code: 'OPTION_INVALID',
+  })
+})
+
+test('two handlers are refused: one of them would never run', async () => {
+  const { claims } = await fixture.table(1)
+  const handler = async (): Promise<void> => {}
+  const both = { handler, transactionHandler: handler } as never
+  await expect(claims.run(both)).rejects.toMatchObject({
+    code: 'OPTION_INVALID',
+    details: { option: 'transactionHandler' },
   })
 })

@@ -174,6 +174,95 @@ describe('what does not end in time', () => {
   })
 })
 
+describe('a lease that was given back in a transaction', () => {
+  test('is given back by close if that was rolled back', async () => {
+    const { hf, pool } = opened()
+    const name = fresh()
+    const lease = await hf.leases.acquire(name, { ttl: '1 min' })
+    const undone = hf.transaction(async (tx) => {
+      expect(await lease.release(tx)).toBe(true)
+      throw new Error('undone')
+    })
+    await expect(undone).rejects.toThrow('undone')
+    expect(String(lease.signal.reason)).toContain('when its transaction commits')
+    const other = createHoldfast(fromPg(pool))
+    expect(await other.leases.read(name)).toMatchObject({ state: 'held' })
+    expect(await hf.close()).toEqual({ left: [] })
+    expect(await other.leases.read(name)).toMatchObject({ state: 'free' })
+  })
+
+  test('is left alone by close if somebody else has it by now', async () => {
+    const { hf, pool } = opened()
+    const name = fresh()
+    const lease = await hf.leases.acquire(name, { ttl: '1 min' })
+    await hf.transaction((tx) => lease.release(tx))
+    const other = createHoldfast(fromPg(pool))
+    await using next = await other.leases.acquire(name)
+    expect(await hf.close()).toEqual({ left: [] })
+    expect(await next.renew()).toBe(true)
+  })
+
+  test('and a release that has failed is made up for', async () => {
+    const { hf, pool } = opened()
+    const name = fresh()
+    const lease = await hf.leases.acquire(name, { ttl: '1 min' })
+    const client = await pool.connect()
+    await expect(lease.release(client)).rejects.toMatchObject({ code: 'LEASE_OUTSIDE_TRANSACTION' })
+    client.release()
+    expect(await hf.close()).toEqual({ left: [] })
+    expect(await createHoldfast(fromPg(pool)).leases.read(name)).toMatchObject({ state: 'free' })
+  })
+})
+
+describe('what was left behind before close', () => {
+  const soon = { within: 1, leaveAfter: 1 } as const
+
+  test.each([true, false])('by a worker that was stopped; still at work: %s', async (stays) => {
+    const { hf } = opened()
+    const name = fresh()
+    const work = hf.work<number>({ queue: name })
+    const handling = deferred()
+    const mayEnd = deferred()
+    await work.enqueue({ payload: 1 })
+    const worker = await work.run({
+      handler: async () => {
+        handling.resolve()
+        await mayEnd.promise
+      },
+    })
+    await handling.promise
+    expect(await worker.stop(soon)).toEqual({ left: 1 })
+    if (!stays) mayEnd.resolve()
+    const { left } = await hf.close(stays ? soon : {})
+    expect(left).toEqual(stays ? [{ what: 'worker', name }] : [])
+    mayEnd.resolve()
+  })
+
+  test.each([true, false])('by a leader that was left; still at work: %s', async (stays) => {
+    const { hf } = opened()
+    const name = fresh()
+    const leading = deferred()
+    const mayEnd = deferred()
+    const stop = new AbortController()
+    const running = hf.leader({ name }).run(
+      async () => {
+        leading.resolve()
+        await mayEnd.promise
+      },
+      { signal: stop.signal, leaveAfter: 1 },
+    )
+    await leading.promise
+    stop.abort()
+    await expect(running).rejects.toMatchObject({ code: 'LEASE_TERM_LEFT' })
+    if (!stays) mayEnd.resolve()
+    const { left } = await hf.close(stays ? soon : {})
+    const named = { what: 'leader', name, error: { code: 'LEASE_TERM_LEFT' } }
+    expect(left).toMatchObject(stays ? [named] : [])
+    expect(left).toHaveLength(stays ? 1 : 0)
+    mayEnd.resolve()
+  })
+})
+
 async function untilAborted(signal: AbortSignal): Promise<never> {
   return await new Promise((_, reject) => {
     const end = (): void => reject(signal.reason as Error)

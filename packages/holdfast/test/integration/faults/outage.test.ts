@@ -117,6 +117,42 @@ describe('a circuit', () => {
     expect(await Promise.all([attempt(), attempt(), attempt()])).toEqual(['ran', 'ran', 'ran'])
   })
 
+  test('T2: the call that tries is done as soon as the database has answered', async () => {
+    const once = { retry: false } as const
+    type Body = () => Promise<void>
+    /** One for each way to open a transaction: a guard sends its lock together with BEGIN. */
+    const ways = [
+      (each: typeof hf, body: Body) => each.transaction(body, once),
+      (each: typeof hf, body: Body) => each.guard(lockKey('circuit', 1), body, once),
+    ].map((open) => ({
+      open,
+      guarded: createHoldfast(withCircuit(fromPg(pool), { failures: 1, openFor: '300 ms' })),
+    }))
+    await down()
+    for (const { guarded } of ways) {
+      await expect(guarded.transaction(async () => 'ran', once)).rejects.toMatchObject({
+        code: 'CONNECTION_UNAVAILABLE',
+      })
+    }
+    await server.startAgain()
+    for (const { open, guarded } of ways) {
+      const [entered, leave] = [deferred(), deferred()]
+      onTestFinished(() => leave.resolve())
+      const trying = waitUntil('one call is let through', async () => {
+        const tried = open(guarded, async () => {
+          entered.resolve()
+          await leave.promise
+        })
+        return (await tried.catch((error: unknown) => error)) === undefined || undefined
+      })
+      await entered.promise
+      // Its body is still running.
+      await expect(guarded.transaction(async () => 'ran', once)).resolves.toBe('ran')
+      leave.resolve()
+      await trying
+    }
+  })
+
   test('an error of the work is no failure of the database', async () => {
     const guarded = createHoldfast(withCircuit(fromPg(pool), { failures: 1 }))
     const own = new Error('mine')
@@ -191,10 +227,13 @@ describe('a pool that is too small', () => {
 
   test('gives connections back that come too late', async () => {
     const small = poolOf(1)
-    const end = deferred()
-    const mine = createHoldfast(fromPg(small, { connectWithin: '50 ms' }))
-    const holding = mine.transaction(() => end.promise)
-    await waitUntil('it is taken', () => small.totalCount === 1 || undefined)
+    const [inside, end] = [deferred(), deferred()]
+    const mine = createHoldfast(fromPg(small, { connectWithin: '500 ms' }))
+    const holding = mine.transaction(async () => {
+      inside.resolve()
+      await end.promise
+    })
+    await inside.promise
     await expect(mine.transaction(async () => 'in')).rejects.toMatchObject({ code: 'POOL_STARVED' })
     end.resolve()
     await holding

@@ -149,7 +149,7 @@ const ofSettings: Record<string, Fault> = {
     stage: "ALTER ROLE app SET default_transaction_isolation = 'repeatable read'",
     code: 'isolation-default',
     object: 'setting default_transaction_isolation',
-    says: /^is repeatable read \(set for the role\)/,
+    says: /^is repeatable read \(set for the role\): locks\.acquire and .* guard, tryGuard and once name it/,
   },
   'SERIALIZABLE by default, for the role in this database': {
     stage: "ALTER ROLE app IN DATABASE DB SET default_transaction_isolation = 'serializable'",
@@ -214,6 +214,7 @@ const ofSettings: Record<string, Fault> = {
     stage: 'ALTER ROLE app SET lock_timeout = 0',
     code: 'lock-timeout-unset',
     object: 'setting lock_timeout',
+    says: /your own statements, claims and lease guards wait .* ledger in a transaction of yours\. .* limit of its own \(10 s/,
   },
   'no idle_in_transaction_session_timeout': {
     stage: 'ALTER ROLE app RESET idle_in_transaction_session_timeout',

@@ -251,6 +251,35 @@ describe('voiding a grant', () => {
   })
 })
 
+test('what gives a grant or takes it away names it in the history, and nothing else does', async () => {
+  const credits = open()
+  const key = fresh()
+  await credits.grant(key, 10, { operationId: 'voided' })
+  await credits.grant(key, 10, { operationId: 'expired', expiresAt: later(1) })
+  await credits.grant(key, 10, { operationId: 'later', effectiveAt: later(1) })
+  await credits.voidGrant(key, 'voided', { operationId: 'void' })
+  await room.makeDue(key, 'later', 'effective_at')
+  await credits.spend(key, 1, { operationId: 'spend' })
+  await room.makeDue(key, 'expired', 'expires_at')
+  await credits.spend(key, 1, { operationId: 'spend more' })
+  const grants = await credits.grants(key, { ended: true })
+  const names = new Map(grants.map(({ id, operationId }) => [id, operationId]))
+  const { movements } = await fixture.hf.ledger.history('credits', key)
+  const told = movements
+    .toReversed()
+    .map(({ kind, grantId }) => [kind, grantId === undefined ? undefined : names.get(grantId)])
+  expect(told).toEqual([
+    ['grant', 'voided'],
+    ['grant', 'expired'],
+    ['grant', 'later'],
+    ['void', 'voided'],
+    ['grant', 'later'],
+    ['debit', undefined],
+    ['lapse', 'expired'],
+    ['debit', undefined],
+  ])
+})
+
 test('options that make no sense are refused before anything is sent', async () => {
   const credits = open()
   const wrong = [
@@ -275,7 +304,7 @@ test('options that make no sense are refused before anything is sent', async () 
   await expect(credits.grant('key', 2n ** 60n, { operationId: fresh() })).rejects.toMatchObject({
     code: 'LEDGER_AMOUNT_UNSAFE',
   })
-  const large = fixture.hf.credits({ name: 'credits', amounts: 'bigint' })
+  const large = fixture.hf.credits({ name: 'large credits', amounts: 'bigint' })
   const key = fresh()
   await large.grant(key, 2n ** 60n, { operationId: 'grant' })
   expect(await large.spend(key, 1n, { operationId: 'spend' })).toMatchObject({

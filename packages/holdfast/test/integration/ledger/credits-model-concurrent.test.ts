@@ -9,7 +9,7 @@ import type { Verdict } from '../../../src/ledger/verdict.ts'
 import { migrateFiles } from '../../../src/schema/migrate.ts'
 import { ownFiles } from '../../../src/schema/schema-files.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
-import { GrantsModel } from './grants-model.ts'
+import { GrantsModel } from '../../support/grants-model.ts'
 
 /**
  * Several processes on one account with grants. What they were told, and what is left of every grant, must be
@@ -41,15 +41,18 @@ afterAll(async () => {
 const amount = fc.integer({ min: 1, max: 30 })
 /** Which of one's own. */
 const pick = fc.nat(20)
+const features = ['chat', 'image', undefined] as const
+const feature = fc.constantFrom(...features)
 const command = fc.oneof(
   fc.record({
     act: fc.constant('grant' as const),
     amount,
+    onlyFor: fc.constantFrom(undefined, ['chat'], ['image'], ['chat', 'image']),
     priority: fc.nat(2),
     rank: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
   }),
-  fc.record({ act: fc.constant('spend' as const), amount }),
-  fc.record({ act: fc.constant('hold' as const), amount }),
+  fc.record({ act: fc.constant('spend' as const), amount, feature }),
+  fc.record({ act: fc.constant('hold' as const), amount, feature }),
   fc.record({ act: fc.constant('settle' as const), pick, amount: fc.nat(40) }),
   fc.record({ act: fc.constant('release' as const), pick }),
   fc.record({ act: fc.constant('refund' as const), pick, amount }),
@@ -66,6 +69,7 @@ interface Deed {
   readonly verdict: Verdict<number>
   /** Of what is taken: more than there was, if it was refused. */
   readonly wanted: number
+  readonly feature?: string | undefined
   apply(model: GrantsModel): unknown
 }
 
@@ -83,26 +87,32 @@ async function play(
     const name = `${worker}:${at}`
     const options = { operationId: name }
     if (asked.act === 'grant') {
-      const { priority, rank } = asked
-      const expiry = rank === undefined ? {} : { expiresAt: new Date(Date.UTC(2100, rank)) }
+      const { priority, rank, onlyFor } = asked
+      const terms = {
+        ...(rank === undefined ? {} : { expiresAt: new Date(Date.UTC(2100, rank)) }),
+        ...(onlyFor && { onlyFor }),
+      }
       deeds.push({
         movement: `grant ${name}`,
-        verdict: await credits.grant(key, asked.amount, { ...options, priority, ...expiry }),
+        verdict: await credits.grant(key, asked.amount, { ...options, priority, ...terms }),
         wanted: 0,
-        apply: (model) => model.grant(name, asked.amount, priority, rank ?? Infinity, 0),
+        apply: (model) => model.grant(name, asked.amount, priority, rank ?? Infinity, 0, onlyFor),
       })
     } else if (asked.act === 'spend' || asked.act === 'hold') {
       const isHold = asked.act === 'hold'
+      const { feature } = asked
+      const operation = { ...options, ...(feature && { feature }) }
       const verdict = isHold
-        ? await credits.hold(key, asked.amount, { ...options, ttl: '1 h' })
-        : await credits.spend(key, asked.amount, options)
+        ? await credits.hold(key, asked.amount, { ...operation, ttl: '1 h' })
+        : await credits.spend(key, asked.amount, operation)
       if (verdict.ok && isHold) holds.set(name, verdict.holdId as string)
       else if (verdict.ok) spent.push(name)
       deeds.push({
         movement: `${isHold ? 'hold' : 'debit'} ${name}`,
         verdict,
         wanted: asked.amount,
-        apply: (model) => model.take(name, asked.amount, isHold),
+        feature,
+        apply: (model) => model.take(name, asked.amount, isHold, feature),
       })
     } else if (asked.act === 'refund') {
       const of = spent[asked.pick % spent.length]
@@ -167,16 +177,23 @@ async function checkSerial(
   model.grant('first', 10, 50, Infinity, 0)
   model.take('second', 1, false)
   // What was available after each movement, by its sequence number; the first two are behind us.
-  const states = [Infinity, Infinity, model.available]
+  const state = (): Map<string, number> =>
+    new Map([
+      ['available', model.available],
+      ...features.map((each) => [String(each), model.spendable(each)] as const),
+    ])
+  const states = [new Map<string, number>(), new Map<string, number>(), state()]
   const [, , ...movements] = await read(schema, 'movements', 'kind, operation_id', key)
   expect(movements.toSorted()).toEqual([...accepted.keys()].toSorted())
   for (const movement of movements) {
     const deed = accepted.get(movement) as Deed
     deed.apply(model)
     expect([movement, deed.verdict.available]).toEqual([movement, model.available])
-    states.push(model.available)
+    states.push(state())
   }
-  for (const { movement, verdict, wanted, apply } of deeds.filter((deed) => !deed.verdict.ok)) {
+  for (const deed of deeds) {
+    const { movement, verdict, wanted, feature, apply } = deed
+    if (verdict.ok) continue
     // A refund that was too much then still is.
     if (wanted === 0) {
       expect([movement, apply(model)]).toEqual([movement, false])
@@ -184,8 +201,11 @@ async function checkSerial(
     }
     // The numbers may be those of a moment later than the one that had too little.
     const { sequence } = verdict.lines[0] as (typeof verdict.lines)[number]
-    expect([movement, verdict.available]).toEqual([movement, states[sequence]])
-    expect(Math.min(...states.slice(0, sequence + 1))).toBeLessThan(wanted)
+    const seen = states[sequence]
+    expect([movement, verdict.available]).toEqual([movement, seen?.get('available')])
+    expect([movement, verdict.spendable]).toEqual([movement, seen?.get(String(feature))])
+    const spendable = states.slice(2, sequence + 1).map((each) => each.get(String(feature)) ?? 0)
+    expect(Math.min(...spendable)).toBeLessThan(wanted)
   }
   const left = await read(
     schema,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { creditsRoom } from './credits-room.ts'
-import { GrantsModel } from './grants-model.ts'
+import { GrantsModel } from '../../support/grants-model.ts'
 
 const fixture = ledgerFixture()
 const room = creditsRoom(fixture, 'credits')
@@ -12,15 +12,20 @@ const amount = fc.integer({ min: 1, max: 40 })
 /** Which of those there are. */
 const pick = fc.nat(20)
 
+const features = ['chat', 'image'] as const
+const feature = fc.option(fc.constantFrom(...features), { nil: undefined })
+const onlyFor = fc.option(fc.subarray([...features], { minLength: 1 }), { nil: undefined })
+
 const command = fc.oneof(
   fc.record({
     act: fc.constant('grant' as const),
     amount,
+    onlyFor,
     priority: fc.nat(2),
     rank: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
     rollover: fc.nat(12),
   }),
-  fc.record({ act: fc.constantFrom('spend' as const, 'hold' as const), amount }),
+  fc.record({ act: fc.constantFrom('spend' as const, 'hold' as const), amount, feature }),
   fc.record({ act: fc.constant('settle' as const), pick, amount: fc.nat(60) }),
   fc.record({ act: fc.constantFrom('release' as const, 'lose' as const), pick }),
   fc.record({ act: fc.constant('refund' as const), pick, amount }),
@@ -40,7 +45,7 @@ async function play(history: readonly Command[]): Promise<void> {
     const operationId = name
     switch (asked.act) {
       case 'grant': {
-        const { rank, rollover, priority } = asked
+        const { rank, rollover, priority, onlyFor } = asked
         const terms =
           rank === undefined
             ? {}
@@ -54,19 +59,29 @@ async function play(history: readonly Command[]): Promise<void> {
           priority,
           rank ?? Infinity,
           rank === undefined ? 0 : rollover,
+          onlyFor,
         )
-        await credits.grant(key, asked.amount, { operationId, priority, ...terms })
+        await credits.grant(key, asked.amount, {
+          operationId,
+          priority,
+          ...terms,
+          ...(onlyFor && { onlyFor }),
+        })
         return
       }
       case 'spend':
       case 'hold': {
-        const before = model.available
-        const fits = model.take(name, asked.amount, asked.act === 'hold')
+        const before = { available: model.available, spendable: model.spendable(asked.feature) }
+        const fits = model.take(name, asked.amount, asked.act === 'hold', asked.feature)
+        const operation = { operationId, ...(asked.feature && { feature: asked.feature }) }
         const verdict =
           asked.act === 'spend'
-            ? await credits.spend(key, asked.amount, { operationId })
-            : await credits.hold(key, asked.amount, { operationId, ttl: '1 h' })
-        expect(verdict).toMatchObject({ ok: fits, available: fits ? model.available : before })
+            ? await credits.spend(key, asked.amount, operation)
+            : await credits.hold(key, asked.amount, { ...operation, ttl: '1 h' })
+        expect(verdict).toMatchObject({
+          ok: fits,
+          ...(fits ? { available: model.available } : before),
+        })
         if (verdict.ok && verdict.holdId !== undefined) holds.set(name, verdict.holdId)
         return
       }
@@ -120,6 +135,9 @@ async function play(history: readonly Command[]): Promise<void> {
   for (const [at, asked] of history.entries()) {
     await step(asked, `${at} ${asked.act}`)
     expect(await room.grants(key)).toEqual(model.grants)
+    const feature = features[at % 3]
+    const { spendable } = await credits.balance(key, feature ? { feature } : {})
+    expect(spendable).toBe(model.spendable(feature))
   }
   await room.assertAddsUp(key)
 }

@@ -161,7 +161,7 @@ describe('the lock of the account', () => {
           [bucket, base],
         )
       }
-      await client.query('SELECT holdfast.draw_grants($1::smallint, $2, $3, 4, false)', [
+      await client.query('SELECT holdfast.draw_grants($1::smallint, $2, $3, 4, false, NULL)', [
         bucket,
         base,
         seq,

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { fromPg } from '../../../src/drivers/pg.ts'
+import { createHoldfast } from '../../../src/index.ts'
 import type { Quota } from '../../../src/quota/index.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { brokenInvariants } from '../../support/ledger-invariants.ts'
@@ -266,7 +268,12 @@ describe('amounts', () => {
   test('a number that would not be exact is an error, never a rounded answer', async () => {
     const key = fresh()
     await quota().consume(key, 2n ** 53n + 1n, { operationId: fresh() })
-    const rounded = fixture.hf.quota({ name: 'hostile', limit: 2n ** 62n - 1n, per: 'lifetime' })
+    await fixture.hf.ledger.redeclare('hostile', { as: 'quota', per: 'lifetime' })
+    const rounded = createHoldfast(fromPg(fixture.pool)).quota({
+      name: 'hostile',
+      limit: 2n ** 62n - 1n,
+      per: 'lifetime',
+    })
     await expect(rounded.consume(key, 1, { operationId: fresh() })).rejects.toMatchObject({
       code: 'LEDGER_AMOUNT_UNSAFE',
     })

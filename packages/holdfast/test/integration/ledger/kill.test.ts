@@ -9,7 +9,14 @@ import type { Verdict } from '../../../src/ledger/verdict.ts'
 import { breakableWire } from '../../support/breakable-wire.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { brokenInvariants } from '../../support/ledger-invariants.ts'
-import { callersTable, doTogether, doWork, type Work, works } from '../../support/ledger-work.ts'
+import {
+  callersTable,
+  doTogether,
+  doWork,
+  knowBooks,
+  type Work,
+  works,
+} from '../../support/ledger-work.ts'
 
 /**
  * Whoever dies, wherever: the application after each of its statements, the backend or the network
@@ -142,8 +149,10 @@ describe.each(modes)('the application is killed, %s', (_, joined) => {
             reached = await application.reaches(step + 1)
           }
           if (!reached) {
-            // One statement alone; BEGIN, the operation, the caller's own and COMMIT together.
-            expect(killed).toBe(joined ? 8 : 2)
+            // One statement alone; BEGIN, the operation, the caller's own and COMMIT together. Before that, one for
+            // each book that it has not used before.
+            const books = what === 'several' ? 2 : 1
+            expect(killed).toBe((joined ? 8 : 2) + 2 * books)
             return
           }
           if (answerLost) {
@@ -186,7 +195,7 @@ async function strike(
   pool.on('error', () => undefined)
   pool.on('connect', (client) => void client.on('error', () => undefined))
   const hf = createHoldfast(fromPg(pool))
-  await pool.query('SELECT 1')
+  await knowBooks(hf)
   const blocker = await fixture.observer.connect()
   await blocker.query('BEGIN')
   if (moment === 'waiting') {

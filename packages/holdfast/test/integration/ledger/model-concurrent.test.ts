@@ -3,10 +3,11 @@ import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { createKernel } from '../../../src/ledger/index.ts'
+import { createKernel } from '../../../src/ledger/kernel.ts'
 import { migrateFiles } from '../../../src/schema/migrate.ts'
 import { ownFiles } from '../../../src/schema/schema-files.ts'
-import { type Answer, anyCommand, type Command, walledKey } from '../../support/ledger-command.ts'
+import { anyCommand, termsOf } from '../../support/ledger-arbitrary.ts'
+import type { Answer, Command } from '../../support/ledger-command.ts'
 import { ledgerFixture } from '../../support/ledger-fixture.ts'
 import { LedgerModel } from '../../support/ledger-model.ts'
 import { inOrder, LedgerPlayer } from '../../support/ledger-player.ts'
@@ -44,7 +45,10 @@ async function playTogether(
   schema: string,
 ): Promise<{ played: Played[]; player: LedgerPlayer }> {
   const together = barrier(lists.length)
-  const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { schema }), schema)
+  const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { schema }), {
+    schema,
+    termsOf,
+  })
   const played = await Promise.all(
     lists.map(async (commands, worker) => {
       const kernel = createKernel(fromPg(pools[worker] as pg.Pool), { schema })
@@ -65,7 +69,7 @@ async function checkSerial(
 ): Promise<void> {
   const { played, player } = await playTogether(lists, schema)
   const movements = await player.movements(fixture.observer)
-  const model = new LedgerModel((key) => key === walledKey)
+  const model = new LedgerModel({ termsOf })
   for (const { command, answer } of serialOrder(played, movements)) {
     expect(answer).toEqual(inOrder(command, model.call([command])[0] as Answer))
   }

@@ -2,16 +2,10 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { createKernel } from '../../../src/ledger/index.ts'
+import { createKernel } from '../../../src/ledger/kernel.ts'
 import { migrateFiles } from '../../../src/schema/migrate.ts'
-import {
-  type Answer,
-  anyCommand,
-  type Command,
-  keys,
-  ratedKey,
-  walledKey,
-} from '../../support/ledger-command.ts'
+import { anyCommand, keys, ratedKey, termsOf } from '../../support/ledger-arbitrary.ts'
+import type { Answer, Command } from '../../support/ledger-command.ts'
 import { ledgerFixture } from '../../support/ledger-fixture.ts'
 import { LedgerModel } from '../../support/ledger-model.ts'
 import { histories, rounds as roundsThen } from '../../support/ledger-regressions.ts'
@@ -21,7 +15,7 @@ import { weakened } from '../../support/weakened-files.ts'
 const fixture = ledgerFixture()
 const seed = Number(process.env['HOLDFAST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const settings = { seed, numRuns: Number(process.env['HOLDFAST_RUNS'] ?? 60) }
-const newModel = (): LedgerModel => new LedgerModel((key) => key === walledKey)
+const newModel = (): LedgerModel => new LedgerModel({ termsOf })
 
 const expected = (command: Command, model: LedgerModel): Answer =>
   inOrder(command, model.call([command])[0] as Answer)
@@ -37,7 +31,7 @@ async function letExpire(
   client?: pg.PoolClient,
 ): Promise<void> {
   await player.passAWhile(client ?? fixture.observer)
-  model.passAWhile((operation) => player.holdId(operation))
+  model.passAWhile()
   touches += 1
   if (touches % 2 === 0) {
     await player.sweep(client ?? fixture.observer)
@@ -90,7 +84,7 @@ describe(`histories of seed ${seed}`, () => {
   test('one after the other: every answer and every movement is that of the model', async () => {
     await fc.assert(
       fc.asyncProperty(history, async (commands) => {
-        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool)))
+        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool)), { termsOf })
         const model = newModel()
         for (const command of commands) {
           expect(await player.play(command)).toEqual(expected(command, model))
@@ -105,7 +99,7 @@ describe(`histories of seed ${seed}`, () => {
   test("in one transaction of the caller's: the same, and none of it if that rolls back", async () => {
     await fc.assert(
       fc.asyncProperty(history, fc.boolean(), async (commands, commits) => {
-        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool)))
+        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool)), { termsOf })
         const model = newModel()
         const client = await fixture.pool.connect()
         await client.query('BEGIN')
@@ -126,7 +120,7 @@ describe(`histories of seed ${seed}`, () => {
     await fc.assert(
       fc.asyncProperty(fc.array(history, { maxLength: 4 }), async (rounds) => {
         const driver = fromPg(fixture.pool)
-        const player = new LedgerPlayer(createKernel(driver))
+        const player = new LedgerPlayer(createKernel(driver), { termsOf })
         const model = newModel()
         for (const [round, commands] of rounds.entries()) {
           for (const call of callsOf(commands)) {
@@ -146,7 +140,7 @@ describe(`histories of seed ${seed}`, () => {
     await fc.assert(
       fc.asyncProperty(fc.array(history, { maxLength: 4 }), async (rounds) => {
         const driver = fromPg(fixture.pool)
-        const player = new LedgerPlayer(createKernel(driver))
+        const player = new LedgerPlayer(createKernel(driver), { termsOf })
         const model = newModel()
         for (const [round, commands] of rounds.entries()) {
           for (const call of callsOf(commands)) {
@@ -185,7 +179,7 @@ describe(`histories of seed ${seed}`, () => {
     const outcome = await fc.check(
       fc.asyncProperty(history, async (commands) => {
         const driver = fromPg(fixture.pool)
-        const player = new LedgerPlayer(createKernel(driver, { schema }), schema)
+        const player = new LedgerPlayer(createKernel(driver, { schema }), { schema, termsOf })
         const model = newModel()
         for (const call of callsOf(commands)) {
           const answers = await player.playPlain(driver.alone, call)
@@ -202,24 +196,23 @@ describe(`histories of seed ${seed}`, () => {
   })
 
   test.each([
-    ['forgets what was given back', 'forgetful', /o\.returned \+ amounts\[i\]/, 'o.returned'],
+    ['forgets what was given back', 'forgetful', 'apply', /o\.returned \+ share/, 'o.returned'],
     [
       'saves up more than the burst of a rate',
       'saving',
-      /spill := greatest\(-spare, 0\)/,
-      'spill := 0',
+      'apply',
+      /debit := greatest\(-flow, 0\)/,
+      'debit := 0',
     ],
-    [
-      'never fills a rate up',
-      'empty',
-      /\* 1000000 \/ every\)::bigint, spare\)/,
-      '* 0)::bigint, spare)',
-    ],
-  ])('control: a ledger that %s is found out', async (_, schema, protection, instead) => {
-    await migrateFiles(fromPg(fixture.observer), weakened('apply', protection, instead), { schema })
+    ['never fills a rate up', 'empty', 'internal/flows_in', /\* 1000000 \/ every_us/, '* 0'],
+  ])('control: a ledger that %s is found out', async (_, schema, file, protection, instead) => {
+    await migrateFiles(fromPg(fixture.observer), weakened(file, protection, instead), { schema })
     const outcome = await fc.check(
       fc.asyncProperty(history, async (commands) => {
-        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { schema }), schema)
+        const player = new LedgerPlayer(createKernel(fromPg(fixture.pool), { schema }), {
+          schema,
+          termsOf,
+        })
         const model = newModel()
         for (const command of commands) {
           expect(await player.play(command)).toEqual(expected(command, model))

@@ -7,6 +7,7 @@ import type { HoldPolicy } from '../../../src/ledger/holds.ts'
 import type { Accepted } from '../../../src/ledger/verdict.ts'
 import type { Quota } from '../../../src/quota/index.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
+import { inTime } from '../../support/in-time.ts'
 
 const fixture = ledgerFixture()
 const once = (): { operationId: string } => ({ operationId: fresh() })
@@ -301,8 +302,11 @@ describe('withHold', () => {
     await quota.withHold(key, { ...once(), estimate: 4, ttl: '3 s' }, async (hold) => {
       await event(hold.signal, 'abort')
       expect(hold.signal.reason).toMatchObject({ code: 'LEDGER_HOLD_EXPIRING' })
-      expect(await stored('holds', key)).toMatchObject({ state: open, held: 4 })
-      expect(await hold.settle(1)).toMatchObject({ ok: true })
+      const before = await stored('holds', key)
+      const verdict = await hold.settle(1)
+      inTime(Date.now(), hold.expiresAt.getTime())
+      expect(before).toMatchObject({ state: open, held: 4 })
+      expect(verdict).toMatchObject({ ok: true })
     })
     expect(await stored('holds', key)).toEqual({ state: settled, held: 0, debited: 1 })
   })

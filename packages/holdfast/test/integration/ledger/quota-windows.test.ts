@@ -1,9 +1,18 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { fromPg } from '../../../src/drivers/pg.ts'
+import { createHoldfast } from '../../../src/index.ts'
 import type { Period, Quota } from '../../../src/quota/index.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 
 const fixture = ledgerFixture()
 const once = (): { operationId: string } => ({ operationId: fresh() })
+// Here books are declared in two ways, which is otherwise refused.
+beforeAll(async () => {
+  await fixture.observer.query(
+    `CREATE FUNCTION public.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+     CREATE TRIGGER nothing BEFORE INSERT ON holdfast.book FOR EACH ROW EXECUTE FUNCTION public.nothing()`,
+  )
+})
 
 interface WindowRow {
   readonly start: Date
@@ -33,7 +42,7 @@ function twoDays(
   limit = 5,
 ): { earlier: Quota<unknown, number>; later: Quota<unknown, number> } {
   const of = (timeZone: string): Quota<unknown, number> =>
-    fixture.hf.quota({ name, limit, per: 'day', timeZone }) as Quota<unknown, number>
+    createHoldfast(fromPg(fixture.pool)).quota({ name, limit, per: 'day', timeZone }) as never
   return { earlier: of('Etc/GMT+12'), later: of('Pacific/Kiritimati') }
 }
 

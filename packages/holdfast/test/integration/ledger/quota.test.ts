@@ -256,7 +256,7 @@ describe('amounts', () => {
   )
 
   test.each([-1, 1.5, Number.NaN, '1', undefined])('refuses the limit %s', async (limit) => {
-    const quota = fixture.hf.quota({ name: 'hostile', limit: () => limit as number, per: 'month' })
+    const quota = fixture.hf.quota({ name: 'refused', limit: () => limit as number, per: 'month' })
     await expect(quota.consume('k', 1, once())).rejects.toMatchObject({
       code: 'LEDGER_AMOUNT_INVALID',
     })

@@ -1,5 +1,5 @@
 /** Old months can go, and the ledger is still true: checkpoints, horizons, partitions to come. */
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { inspect } from '../../../src/schema/index.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
@@ -10,6 +10,15 @@ const fixture = ledgerFixture()
 beforeEach(() => emptyLedger(fixture.observer))
 
 const operation = (): { operationId: string } => ({ operationId: fresh() })
+
+/** From 0 to below 1, the same from the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
 
 function tokens(): ReturnType<typeof fixture.hf.quota<'number'>> {
   return fixture.hf.quota({ name: 'tokens', limit: 1_000, per: 'lifetime' })
@@ -153,8 +162,8 @@ describe('old months', () => {
     const before = await months()
     const reader = await callerTransaction(fixture)
     await reader.query('SELECT count(*) FROM holdfast.movement')
-    const kept = fixture.hf.ledger.maintain({ keepMonths: 8 })
-    await expect(kept).rejects.toMatchObject({ code: '55P03' })
+    const kept = fixture.hf.ledger.maintain({ keepMonths: 8, wait: '300 ms' })
+    await expect(kept).rejects.toMatchObject({ code: 'LEDGER_TIMEOUT' })
     expect(await months()).toEqual(before)
     await reader.query('ROLLBACK')
     expect((await fixture.hf.ledger.maintain({ keepMonths: 8 })).monthsDropped.length).toBe(
@@ -190,6 +199,106 @@ describe('old months', () => {
     expect(await count('account', `key = '${gone}'`)).toBe(0)
     expect(await count('account', `key = '${kept}'`)).toBe(1)
     expect(await fixture.hf.ledger.audit()).toMatchObject({ found: 0 })
+  })
+})
+
+describe('L13: what nobody needs any more goes with its months', () => {
+  test('accounts of rates that are full and of rolling windows that are empty again', async () => {
+    const minutely = fixture.hf.quota({ name: 'by-address', limit: 5, rate: '1 min' })
+    const daily = fixture.hf.quota({ name: 'slow', limit: 5, rate: '1 day' })
+    const rolling = fixture.hf.quota({ name: 'mails', limit: 5, rolling: '1 h' })
+    const lifetime = tokens()
+    const faces = [minutely, daily, rolling, lifetime]
+    for (const face of faces) await face.consume('idle', 5, operation())
+    await minutely.consume('owing', 1, operation())
+    await minutely.adjust('owing', -50, { ...operation(), reason: 'r' })
+    await rolling.setLimit('set', 7, operation())
+    await rolling.consume('set', 1, operation())
+    await fixture.observer.query('UPDATE holdfast.hold SET expires_at = now()')
+    await fixture.observer.query('UPDATE holdfast.balance SET due_at = now() WHERE held > 0')
+    await fixture.hf.ledger.sweep()
+    await growOlder(fixture.observer, 8)
+    for (const face of faces) await face.consume('busy', 5, operation())
+    const done = await fixture.hf.ledger.maintain({ keepMonths: 4 })
+    const { rows } = await fixture.observer.query(
+      'SELECT book, key FROM holdfast.account ORDER BY book, key',
+    )
+    expect(rows.map(({ book, key }) => `${book} ${key}`)).toEqual([
+      'by-address busy',
+      'by-address owing',
+      'mails busy',
+      'mails set',
+      // A thousand days are not over.
+      'slow busy',
+      'slow idle',
+      'tokens busy',
+      'tokens idle',
+    ])
+    expect(done.windowsForgotten).toBe(2)
+    expect(await fixture.hf.ledger.audit()).toMatchObject({ found: 0 })
+    // As good as new, which is what they are now.
+    for (const face of [minutely, rolling]) {
+      expect(await face.consume('idle', 5, operation())).toMatchObject({ ok: true, available: 0 })
+      expect((await face.consume('idle', 1, operation())).ok).toBe(false)
+    }
+    expect((await rolling.peek('set')).limit).toBe(7)
+  })
+
+  /** Grants, spendings, holds and refunds of eight months, then upkeep, then more of them; what audits find after it. */
+  async function lived(seed: number): Promise<{ forgotten: number; found: number[] }> {
+    const random = randomFrom(seed)
+    const credits = fixture.hf.credits({ name: 'credits', overdraft: 20 })
+    const spent: string[] = []
+    const holds: string[] = []
+    const step = async (): Promise<void> => {
+      const key = random() < 0.5 ? 'a' : 'b'
+      const [operationId, amount, dice] = [fresh(), 1 + Math.floor(random() * 30), random()]
+      const of = spent[Math.floor(random() * spent.length)]
+      if (dice < 0.3) await credits.grant(key, amount, { operationId })
+      else if (dice < 0.6) {
+        await credits.spend('a', amount, { operationId })
+        spent.push(operationId)
+      } else if (dice < 0.75) {
+        const held = await credits.hold(key, amount, { operationId, ttl: '900 days' })
+        if (held.ok) holds.push(held.holdId as string)
+      } else if (dice < 0.9 && of !== undefined) {
+        await credits.refund('a', amount, { operationId, of })
+      } else if (holds.length > 0) {
+        const hold = holds.splice(Math.floor(random() * holds.length), 1)[0] as string
+        await (random() < 0.5 ? credits.settle(hold, amount) : credits.release(hold))
+      }
+    }
+    const balances = (): Promise<unknown> =>
+      Promise.all(['a', 'b'].map((each) => fixture.hf.ledger.balance('credits', each)))
+    for (const months of [5, 3, 0]) {
+      for (let n = 0; n < 40; n += 1) await step()
+      if (months > 0) await growOlder(fixture.observer, months)
+    }
+    const [before, grants] = [await balances(), await count('credit_grant')]
+    const { grantsForgotten: forgotten } = await fixture.hf.ledger.maintain({ keepMonths: 4 })
+    const audits = [await fixture.hf.ledger.audit()]
+    expect(await balances()).toEqual(before)
+    expect(await count('credit_grant')).toBe(grants - forgotten)
+    for (let n = 0; n < 60; n += 1) await step()
+    audits.push(await fixture.hf.ledger.audit())
+    return { forgotten, found: audits.map(({ found }) => found) }
+  }
+
+  test.each([1, 2, 3, 5])('grants that are used up, and nothing else: seed %i', async (seed) => {
+    const { forgotten, found } = await lived(seed)
+    expect(forgotten).toBeGreaterThan(0)
+    expect(found).toEqual([0, 0])
+  })
+
+  test('control: a grant that is forgotten while something can come back does not add up', async () => {
+    const { rows } = await fixture.observer.query<{ body: string }>(
+      "SELECT pg_get_functiondef('holdfast.forget_grants'::regproc) AS body",
+    )
+    const [{ body }] = rows as [{ body: string }]
+    onTestFinished(async () => void (await fixture.observer.query(body)))
+    await fixture.observer.query(body.replace('n.grant_id IS NULL AND g.ordinal <= c.seq', 'true'))
+    const { found } = await lived(8)
+    expect(found[1]).toBeGreaterThan(0)
   })
 })
 

@@ -155,7 +155,50 @@ describe('modes and keys', () => {
   })
 })
 
+describe('a marker that somebody has written into', () => {
+  test.each([
+    ',|,x1,',
+    '|||',
+    ',x1,|,x2,|',
+    'x',
+    ',xnonsense,s1/2/3,',
+    'standby',
+    'stale|',
+    '#stale',
+  ])('%j makes no lock granted that is busy, and none busy that is free', async (forged) => {
+    const { acquire, tryAcquire, assertHeld } = fixture.hf.locks
+    const busy = [lockKey('forged', 'busy', forged), lockKey('forged', 'too', forged)]
+    const holder = await callerTransaction(fixture)
+    await acquire(holder, busy)
+    const client = await callerTransaction(fixture)
+    const forge = async (): Promise<unknown> =>
+      await client.query("SELECT set_config('holdfast.held', $1, true)", [forged])
+    await forge()
+    expect(await tryAcquire(client, busy[0] as never)).toBe(false)
+    await forge()
+    expect(await tryAcquire(client, busy)).toBe(false)
+    const free = lockKey('forged', 'free', forged)
+    await forge()
+    expect(await tryAcquire(client, free)).toBe(true)
+    await forge()
+    await acquire(client, [free, lockKey('forged', 'other', forged)])
+    await assertHeld(client, free)
+  })
+})
+
 describe('assertHeld', () => {
+  test('T1: does not believe the marker, which a body can set', async () => {
+    const client = await callerTransaction(fixture)
+    const [held, wanted] = [lockKey('asserted', 'held'), lockKey('asserted', 'never')]
+    await fixture.hf.locks.acquire(client, held)
+    await client.query("SELECT set_config('holdfast.held', $1, true)", [`,x${wanted.lock.id},`])
+    await expect(fixture.hf.locks.assertHeld(client, wanted)).rejects.toMatchObject({
+      code: 'LOCK_NOT_HELD',
+    })
+    await client.query('RESET ALL')
+    await fixture.hf.locks.assertHeld(client, held)
+  })
+
   test('follows savepoints: a rolled-back savepoint gives the lock back', async () => {
     const client = await callerTransaction(fixture)
     const other = await callerTransaction(fixture)
@@ -168,6 +211,18 @@ describe('assertHeld', () => {
       code: 'LOCK_NOT_HELD',
     })
     expect(await fixture.hf.locks.tryAcquire(other, key)).toBe(true)
+  })
+
+  test('of several keys names the one that is not held', async () => {
+    const client = await callerTransaction(fixture)
+    const [first, second] = [lockKey('held', 'first'), lockKey('held', 'second')]
+    await fixture.hf.locks.acquire(client, first)
+    await expect(fixture.hf.locks.assertHeld(client, [first, second])).rejects.toMatchObject({
+      code: 'LOCK_NOT_HELD',
+      details: { subject: second.name },
+    })
+    await fixture.hf.locks.acquire(client, second)
+    await fixture.hf.locks.assertHeld(client, [first, second])
   })
 
   test('tells shared from exclusive', async () => {

@@ -1,7 +1,9 @@
-import type { PoolClient } from 'pg'
-import { describe, expect, test } from 'vitest'
+import { waitUntil, waitUntilBlocked } from '@holdfast/testkit'
+import { Pool, type PoolClient } from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { HoldfastError } from '../../../src/errors.ts'
-import { lockKey } from '../../../src/index.ts'
+import { fromPg } from '../../../src/drivers/pg.ts'
+import { createHoldfast, lockKey, shared } from '../../../src/index.ts'
 import { callerTransaction, pgFixture, pidOf } from '../../support/pg-fixture.ts'
 import { inTime, named } from '../../support/in-time.ts'
 
@@ -45,7 +47,127 @@ describe('a wait with a limit', () => {
       state: 'idle in transaction',
     })
     expect(error.blockers[0]?.ageMs).toBeGreaterThan(limitMs - 5)
-    expect(error.message).toContain('Held by pid')
+    expect(error.message).toContain('Blocked by pid')
+  })
+
+  test.each([
+    [{ lock_timeout: '150ms', statement_timeout: '0' }, 'lock_timeout'],
+    [{ lock_timeout: '0', statement_timeout: '200ms' }, 'statement_timeout'],
+    [{ lock_timeout: '10s', statement_timeout: '10s' }, 'wait'],
+  ])(
+    'says by which of the settings of its transaction it was ended: %o',
+    async (settings, endedBy) => {
+      // Those of other connections are another matter.
+      const pool = new Pool({
+        connectionString: fixture.database.directUrl,
+        max: 3,
+        statement_timeout: 300,
+      })
+      onTestFinished(async () => await pool.end())
+      const hf = createHoldfast(fromPg(pool))
+      const key = lockKey('whose-settings', 1)
+      const holder = await callerTransaction(fixture)
+      await fixture.hf.locks.acquire(holder, key)
+      const client = await pool.connect()
+      try {
+        await client.query('BEGIN')
+        for (const [name, value] of Object.entries(settings)) {
+          await client.query(`SET LOCAL ${name} = '${value}'`)
+        }
+        const acquiring = hf.locks.acquire(client, key, endedBy === 'wait' ? { wait: 250 } : {})
+        const { error } = await failing(() => acquiring)
+        expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', details: { endedBy } })
+      } finally {
+        await client.query('ROLLBACK')
+        client.release()
+      }
+    },
+  )
+
+  test.each([
+    ['several keys', 2, {}],
+    ['its settings alone', 1, { wait: 'inherit' }],
+  ] as const)(
+    'says nothing of settings that it has not asked for: %s',
+    async (_, count, options) => {
+      const pool = new Pool({
+        connectionString: fixture.database.directUrl,
+        max: 3,
+        lock_timeout: 200,
+      })
+      onTestFinished(async () => await pool.end())
+      const hf = createHoldfast(fromPg(pool))
+      const keys = Array.from({ length: count }, (__, at) => lockKey('unasked', `${count}:${at}`))
+      const holder = await callerTransaction(fixture)
+      await fixture.hf.locks.acquire(holder, keys)
+      const { error } = await failing(() =>
+        hf.transaction(async (tx) => {
+          await tx.query('SET LOCAL lock_timeout = 0')
+          await tx.query(`SET LOCAL statement_timeout = '225ms'`)
+          await hf.locks.acquire(tx, keys, options)
+        }),
+      )
+      expect(error.code).toBe('LOCK_TIMEOUT')
+      expect(['statement_timeout', undefined]).toContain(error.details['endedBy'])
+    },
+  )
+
+  test('of a guard that somebody cancels is no timeout', async () => {
+    const key = lockKey('cancelled', 1)
+    const holder = await callerTransaction(fixture)
+    await fixture.hf.locks.acquire(holder, key)
+    const waiting = failing(() => fixture.hf.guard(key, async () => undefined, { wait: '20 s' }))
+    const pid = await waitUntil('it waits', async () => {
+      const { rows } = await fixture.observer.query<{ pid: number }>(
+        `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+      )
+      return rows[0]?.pid
+    })
+    await fixture.observer.query('SELECT pg_cancel_backend($1)', [pid])
+    const { error } = await waiting
+    expect(error).toMatchObject({ code: '57014' })
+  })
+
+  test('in shared mode names who waits to have it alone, and not those who share it', async () => {
+    const { acquire } = fixture.hf.locks
+    const key = lockKey('shared', 1)
+    const holder = await callerTransaction(fixture)
+    await acquire(holder, shared(key))
+    const writer = await callerTransaction(fixture)
+    const writerPid = await pidOf(writer)
+    const writing = acquire(writer, key, { wait: '20 s' })
+    await waitUntilBlocked(fixture.observer, writerPid)
+    // Only who has waited for longer is named, by more than the look may be late.
+    await fixture.observer.query('SELECT pg_sleep(0.15)')
+    const reader = await callerTransaction(fixture)
+    const { error } = await failing(() => acquire(reader, shared(key), { wait: limitMs }))
+    expect(named(error).blockers.map(({ pid }) => pid)).toEqual([writerPid])
+    expect(error.blockers).toHaveLength(1)
+    const other = await callerTransaction(fixture)
+    const { error: alone } = await failing(() => acquire(other, key, { wait: limitMs }))
+    expect(named(alone).blockers.map(({ pid }) => pid)).toEqual([await pidOf(holder)])
+    await holder.query('COMMIT')
+    await writing
+  })
+
+  test('in shared mode does not name who came to wait later', async () => {
+    const { acquire } = fixture.hf.locks
+    const key = lockKey('shared', 'behind')
+    const holder = await callerTransaction(fixture)
+    await acquire(holder, key)
+    const reader = await callerTransaction(fixture)
+    const readerPid = await pidOf(reader)
+    const reading = failing(() => acquire(reader, shared(key), { wait: 1_000 }))
+    await waitUntilBlocked(fixture.observer, readerPid)
+    const writer = await callerTransaction(fixture)
+    const writerPid = await pidOf(writer)
+    const writing = acquire(writer, key, { wait: '20 s' })
+    await waitUntilBlocked(fixture.observer, writerPid)
+    const { error } = await reading
+    expect(named(error).blockers.map(({ pid }) => pid)).toEqual([await pidOf(holder)])
+    await holder.query('COMMIT')
+    await writing
   })
 
   test('is one limit for all keys, though PostgreSQL counts each lock for itself', async () => {

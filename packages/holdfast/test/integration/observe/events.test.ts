@@ -1,7 +1,7 @@
 /** Every channel of the table in docs/events.md is published on a real server, with those fields. */
 import { channel } from 'node:diagnostics_channel'
 import { readFileSync } from 'node:fs'
-import { deferred, waitUntil } from '@holdfast/testkit'
+import { deferred, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { EventMap, EventName } from '../../../src/core/event-map.ts'
@@ -66,6 +66,25 @@ describe('locks', () => {
     expect(released[0]?.locks).toBe(requested[0]?.locks)
   })
 
+  test('what is only tried, and what somebody cancels, end in one way too', async () => {
+    const [requested, busy, failed] = [on('lock.requested'), on('lock.busy'), on('lock.failed')]
+    const { hf } = fixture
+    const key = lockKey('cart', fresh())
+    const [holder, client] = [await callerTransaction(fixture), await callerTransaction(fixture)]
+    await hf.locks.acquire(holder, key)
+    const began = performance.now()
+    expect(await hf.locks.tryAcquire(client, key)).toBe(false)
+    expect(busy).toMatchObject([{ names: [key.name] }])
+    expect(busy[0]?.waitMs).toBeLessThanOrEqual(performance.now() - began)
+    expect(busy[0]?.locks).toBe(requested[1]?.locks)
+    const pid = await pidOf(client)
+    const waiting = hf.locks.acquire(client, key, { wait: '20 s' }).catch((error: unknown) => error)
+    await waitUntilBlocked(fixture.observer, pid)
+    await fixture.observer.query('SELECT pg_cancel_backend($1)', [pid])
+    expect(await waiting).toMatchObject({ code: '57014' })
+    expect(failed).toMatchObject([{ names: [key.name], error: { code: '57014' } }])
+  })
+
   test('every request ends in one way, and the wait is told', async () => {
     const ends = (['acquired', 'timeout', 'busy', 'failed'] as const).map((end) =>
       on(`lock.${end}`),
@@ -75,9 +94,14 @@ describe('locks', () => {
     const { hf } = fixture
     const holder = await callerTransaction(fixture)
     await hf.locks.acquire(holder, key)
-    await expect(hf.guard(key, async () => undefined, { waitMs: 60 })).rejects.toThrow(
-      'LOCK_TIMEOUT',
-    )
+    const began = performance.now()
+    let endedMs = 0
+    const waiting = hf
+      .guard(key, async () => undefined, { wait: 60 })
+      .finally(() => {
+        endedMs = performance.now() - began
+      })
+    await expect(waiting).rejects.toThrow('LOCK_TIMEOUT')
     await expect(hf.guard(key, async () => undefined, { waitMs: 0 })).rejects.toThrow('LOCK_BUSY')
     const other = await callerTransaction(fixture)
     expect(await hf.locks.tryAcquire(other, [key, lockKey('cart', fresh())])).toBe(false)
@@ -86,10 +110,26 @@ describe('locks', () => {
     expect(requested).toHaveLength(5)
     expect(ends.map(({ length }) => length)).toEqual([1, 1, 2, 1])
     const [timeout] = ends[1] as EventMap['lock.timeout'][]
-    expect(timeout?.waitMs).toBeGreaterThanOrEqual(60)
+    // The limit counts from the call, what is told from sending: taking a connection lies in between.
+    expect(endedMs).toBeGreaterThanOrEqual(60)
+    expect(timeout?.waitMs).toBeGreaterThan(0)
+    expect(timeout?.waitMs).toBeLessThanOrEqual(endedMs)
     expect(named(timeout as EventMap['lock.timeout']).blockers).toMatchObject([
       { pid: await pidOf(holder) },
     ])
+  })
+
+  test('a guard whose body fails gives back when its transaction is over', async () => {
+    const released = on('lock.released')
+    const key = lockKey('cart', fresh())
+    let told: number | undefined
+    const failing = fixture.hf.guard(key, async () => {
+      setImmediate(() => (told = released.length))
+      throw new Error('the body fails')
+    })
+    await expect(failing).rejects.toThrow('the body fails')
+    // By then the body was over, and ROLLBACK not answered.
+    expect([told, released.length]).toEqual([0, 1])
   })
 
   test('another attempt of a guard is another request', async () => {
@@ -111,9 +151,10 @@ describe('locks', () => {
     const keys = [lockKey('cart', 1), lockKey('cart', 2)].toSorted((a, b) =>
       idOf(a) < idOf(b) ? 1 : -1,
     )
+    await hf.guard(keys, async () => {})
     const tx = await callerTransaction(fixture)
     for (const key of keys) await hf.locks.acquire(tx, key)
-    expect(order).toMatchObject([{ fault: 'out-of-order' }])
+    expect(order).toMatchObject([{ fault: 'out-of-order', cycle: [{ before: 'cart' }, {}] }])
   })
 })
 
@@ -122,6 +163,12 @@ function idOf({ lock }: ReturnType<typeof lockKey>): bigint {
 }
 
 describe('transactions', () => {
+  test('a body that uses the pool instead of its handle', async () => {
+    const used = on('tx.root-client')
+    await fixture.hf.transaction(async () => await fixture.pool.query('SELECT 1'))
+    expect(used).toMatchObject([{ client: 'pg', thrown: false, error: { code: 'TX_ROOT_CLIENT' } }])
+  })
+
   test('committed after a retry, rolled back, and nobody knows', async () => {
     const { hf } = fixture
     const [committed, retry, rolledBack, unknown] = [
@@ -266,6 +313,21 @@ describe('ledger', () => {
     })
   })
 
+  test('movements that were followed', async () => {
+    const followed = on('ledger.followed')
+    const quota = fixture.hf.quota({ name: `calls-${fresh()}`, limit: 1, per: 'day' })
+    await quota.consume('key', 1, { operationId: fresh() })
+    const options = { name: fresh(), book: quota.name, every: 5 }
+    const follower = fixture.hf.ledger.startFollower(options, async () => {})
+    expect(await first(followed)).toEqual({
+      name: options.name,
+      movements: 1,
+      durationMs: expect.any(Number),
+      error: undefined,
+    })
+    await follower.stop()
+  })
+
   test('sweeps, audits and refusals that are repeated', async () => {
     const [sweeps, audits, denied] = [on('ledger.sweep'), on('ledger.audited'), on('quota.denied')]
     const sweeper = fixture.hf.ledger.startSweeper({ every: 10 })
@@ -316,6 +378,19 @@ describe('claims', () => {
     await work.complete(two)
     expect(lost).toEqual([{ table: 'work', count: 1, verb: 'complete' }])
     expect(finished.at(-1)).toMatchObject({ kept: 0, lost: 1 })
+  })
+
+  test('a dead job that somebody deletes', async () => {
+    const intervened = on('claims.intervened')
+    const work = queue()
+    await work.enqueue({ payload: 'bad', maxAttempts: 1 })
+    const worker = await work.run({
+      handler: async () => await Promise.reject(new Error('bad')),
+    })
+    await worker.drain()
+    const { rows } = await work.dead.list()
+    await work.dead.delete(rows.map(({ key }) => key))
+    expect(intervened).toHaveLength(1)
   })
 
   test('handlers that end well and badly', async () => {

@@ -3,7 +3,8 @@ import { createDatabase, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { createInterventions } from '../../../src/observe/intervene.ts'
+import { createObserver } from '../../../src/observe/index.ts'
+import { createInterventions, type SessionSeen } from '../../../src/observe/intervene.ts'
 import { pgFixture, pidOf } from '../../support/pg-fixture.ts'
 
 const fixture = pgFixture('CREATE TABLE t (id int)')
@@ -19,6 +20,17 @@ async function session(
   return client
 }
 
+/** What an observer shows of a session, and an intervention has to repeat. */
+async function seenNow(pid: number): Promise<SessionSeen> {
+  const session = await createObserver(fromPg(fixture.pool)).session(pid)
+  return {
+    startedAt: session?.startedAt ?? '',
+    transactionStartedAt: session?.transactionStartedAt ?? null,
+  }
+}
+
+const anything: SessionSeen = { startedAt: '', transactionStartedAt: null }
+
 describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
   test('ends what is running, and frees who waits', async () => {
     const interventions = createInterventions(fromPg(fixture.pool))
@@ -31,10 +43,19 @@ describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
       (error: { readonly code?: string }) => error.code,
     )
     await waitUntilBlocked(fixture.observer, pid)
-    expect(await interventions[verb](pid)).toBe(true)
+    expect(await interventions[verb](pid, await seenNow(pid))).toBe(true)
     expect(await waiting).toBe(verb === 'cancel' ? '57014' : '57P01')
     if (verb === 'cancel') expect((await waiter.query('SELECT 1')).rowCount).toBe(1)
     await holder.query('ROLLBACK')
+  })
+
+  test('says whether there was something to end in a session that idles in its transaction', async () => {
+    const interventions = createInterventions(fromPg(fixture.pool))
+    const idle = await session()
+    const pid = await pidOf(idle)
+    await idle.query('BEGIN')
+    expect(await interventions[verb](pid, await seenNow(pid))).toBe(verb === 'terminate')
+    if (verb === 'cancel') expect((await idle.query('SELECT 1')).rowCount).toBe(1)
   })
 
   test('leaves alone what is no client of this database, ourselves, and whoever is excepted', async () => {
@@ -56,7 +77,8 @@ describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
       2 ** 31,
     ]
     for (const pid of pids) {
-      await expect(interventions[verb](pid)).rejects.toMatchObject({
+      const seen = pid > 0 && pid < 2 ** 31 && pid % 1 === 0 ? await seenNow(pid) : anything
+      await expect(interventions[verb](pid, seen)).rejects.toMatchObject({
         code: 'OBSERVE_NO_SUCH_SESSION',
       })
     }
@@ -64,7 +86,8 @@ describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
     expect((await excepted.query('SELECT 1')).rowCount).toBe(1)
     // Without the exception the same session is ended: it is the exception that protects it.
     if (verb === 'terminate') {
-      await createInterventions(driver).terminate(await pidOf(excepted))
+      const pid = await pidOf(excepted)
+      await createInterventions(driver).terminate(pid, await seenNow(pid))
       await waitUntil('it is gone', async () => {
         const gone = await excepted.query('SELECT 1').then(
           () => false,
@@ -79,15 +102,72 @@ describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
     const interventions = createInterventions(fromPg(fixture.pool))
     const client = await session()
     const pid = await pidOf(client)
-    const startedAt = '2001-01-01T00:00:00.000000Z'
-    await expect(interventions[verb](pid, { startedAt })).rejects.toMatchObject({
+    const seen = await seenNow(pid)
+    const wrong = { ...seen, startedAt: '2001-01-01T00:00:00.000000Z' }
+    await expect(interventions[verb](pid, wrong)).rejects.toMatchObject({
       code: 'OBSERVE_NO_SUCH_SESSION',
     })
-    const { rows } = await fixture.observer.query<{ began: string }>(
-      `SELECT to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS began
-       FROM pg_stat_activity WHERE pid = $1`,
-      [pid],
-    )
-    expect(await interventions[verb](pid, { startedAt: rows[0]?.began as string })).toBe(true)
+    expect(await interventions[verb](pid, seen)).toBe(verb === 'terminate')
   })
+
+  test('R3: of a pooled session that has gone on to another transaction is refused', async () => {
+    const interventions = createInterventions(fromPg(fixture.pool))
+    // One session for everybody, as behind a pool.
+    const pooled = await session()
+    const pid = await pidOf(pooled)
+    await pooled.query('BEGIN')
+    const seen = await seenNow(pid)
+    expect(seen.transactionStartedAt).toMatch(/^\d{4}-.*\.\d{6}Z$/)
+    await pooled.query('COMMIT')
+    const over = { code: 'OBSERVE_TRANSACTION_OVER' }
+    await expect(interventions[verb](pid, seen)).rejects.toMatchObject(over)
+    // Somebody else's work, in the session that the first one had.
+    await pooled.query('BEGIN')
+    await pooled.query('INSERT INTO t VALUES (1)')
+    await expect(interventions[verb](pid, seen)).rejects.toMatchObject(over)
+    expect((await pooled.query('COMMIT')).command).toBe('COMMIT')
+  })
+
+  test('R3: of a session that was idle when it was seen leaves alone what it began since', async () => {
+    const interventions = createInterventions(fromPg(fixture.pool))
+    const pooled = await session()
+    const pid = await pidOf(pooled)
+    const idle = await seenNow(pid)
+    expect(idle.transactionStartedAt).toBeNull()
+    await pooled.query('BEGIN')
+    await expect(interventions[verb](pid, idle)).rejects.toMatchObject({
+      code: 'OBSERVE_TRANSACTION_OVER',
+    })
+    await pooled.query('COMMIT')
+    expect(await interventions[verb](pid, idle)).toBe(verb === 'terminate')
+  })
+
+  test('R3: without saying which transaction is meant is refused', async () => {
+    const interventions = createInterventions(fromPg(fixture.pool))
+    const client = await session()
+    const pid = await pidOf(client)
+    const { startedAt, transactionStartedAt } = await seenNow(pid)
+    for (const seen of [undefined, {}, { startedAt }, { transactionStartedAt }]) {
+      await expect(interventions[verb](pid, seen as never)).rejects.toMatchObject({
+        code: 'OPTION_INVALID',
+      })
+    }
+    expect((await client.query('SELECT 1')).rowCount).toBe(1)
+  })
+})
+
+test('R3, control: with the session alone compared, the innocent transaction is ended', async () => {
+  const pooled = await session()
+  const pid = await pidOf(pooled)
+  await pooled.query('BEGIN')
+  const { startedAt } = await seenNow(pid)
+  await pooled.query('COMMIT')
+  await pooled.query('BEGIN')
+  const { rows } = await fixture.observer.query(
+    `SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
+     WHERE pid = $1 AND to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') = $2`,
+    [pid, startedAt],
+  )
+  expect(rows).toEqual([{ ended: true }])
+  await expect(pooled.query('COMMIT')).rejects.toThrow(/terminat|closed|queryable/)
 })

@@ -14,7 +14,7 @@ import {
 } from '../../../src/index.ts'
 import { noteEntry } from '../../../src/observe/lock-id.ts'
 import { createObserver, type ObservedLock, type Observer } from '../../../src/observe/index.ts'
-import { installersLock } from '../../../src/schema/migrate.ts'
+import { installersLock } from '../../../src/schema/installers-lock.ts'
 import { optionsFor } from '../../support/claims-fixture.ts'
 import { ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction, pidOf } from '../../support/pg-fixture.ts'

@@ -124,6 +124,23 @@ describe('spans', () => {
     expect(guard.status.code).toBe(api.SpanStatusCode.UNSET)
   })
 
+  test('what is only tried says whether it was granted', async () => {
+    instrumented()
+    const key = lockKey('tried', fresh())
+    const [one, other] = [await callerTransaction(fixture), await callerTransaction(fixture)]
+    expect(await fixture.hf.locks.tryAcquire(one, key)).toBe(true)
+    expect(await fixture.hf.locks.tryAcquire(other, key)).toBe(false)
+    expect((await fixture.hf.locks.tryGuard(key, async () => 'never')).ok).toBe(false)
+    expect(
+      ended().map(({ name, attributes }) => [name, attributes['holdfast.lock.granted']]),
+    ).toEqual([
+      ['holdfast lock tried', true],
+      ['holdfast lock tried', false],
+      ['holdfast guard tried', undefined],
+      ['holdfast lock tried', undefined],
+    ])
+  })
+
   test('control: what is not run below the span has another parent', async () => {
     instrumented()
     const outside = api.context.active()

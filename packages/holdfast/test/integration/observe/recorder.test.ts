@@ -17,6 +17,7 @@ import {
 import { everyClient } from '../../support/every-client.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction, eventsOn } from '../../support/pg-fixture.ts'
+import { inTime } from '../../support/in-time.ts'
 
 const fixture = ledgerFixture()
 const running = new Set<Recorder>()
@@ -96,14 +97,15 @@ test('names and minutes are written every so often, and the rest at the end', as
   const held = lockKey(namespace, 3)
   const holder = await callerTransaction(fixture)
   await hf.locks.acquire(holder, held)
-  await expect(hf.guard(held, async () => undefined, { waitMs: 30 })).rejects.toThrow('TIMEOUT')
+  await expect(hf.guard(held, async () => undefined, { waitMs: 200 })).rejects.toThrow('TIMEOUT')
   await expect(hf.guard(held, async () => undefined, { waitMs: 0 })).rejects.toThrow('BUSY')
   await recorder.stop()
   expect(await names(namespace)).toEqual([1, 2, 3].map((id) => `${namespace}:${id}`))
   const counted = await minutes(namespace)
   // A lock in a transaction of the caller's is acquired, and its end is not seen.
   expect(counted).toMatchObject({ acquired: 3, timeouts: 1, busy: 1, waits: 4, holds: 2 })
-  expect(counted.wait_max).toBeGreaterThanOrEqual(30)
+  // The rest of the 200 went into the connection.
+  expect(counted.wait_max).toBeGreaterThanOrEqual(100)
 })
 
 test('whoever waits has a name within two seconds, however seldom it is written', async () => {
@@ -117,8 +119,9 @@ test('whoever waits has a name within two seconds, however seldom it is written'
   await holder.query('SELECT pg_advisory_xact_lock($1)', [String(key.lock.id)])
   const began = performance.now()
   const waiting = hf.guard(key, async () => undefined)
-  await waitUntil('the name', async () => (await names(namespace))[0])
-  expect(performance.now() - began).toBeLessThan(2_000)
+  const name = await waitUntil('the name', async () => (await names(namespace))[0])
+  inTime(performance.now() - began, 2_000)
+  expect(name).toBeDefined()
   await holder.query('COMMIT')
   await waiting
 })

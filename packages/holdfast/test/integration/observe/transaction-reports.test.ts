@@ -117,6 +117,7 @@ describe('the oldest', () => {
 
 test('the longest transactions come first, without our label, and wait for whom they wait', async () => {
   const hf = createHoldfast(fromPg(pool), { locks: { annotate: true } as never })
+  let after = async (): Promise<void> => undefined
   await hf.guard(lockKey('cart', 7), async (tx) => {
     await tx.query('LOCK TABLE t')
     const waiter = await open('waiter')
@@ -135,11 +136,13 @@ test('the longest transactions come first, without our label, and wait for whom 
       blockedBy: [{ pid: holder?.pid, kind: 'hard' }],
     })
     expect((await reportsOn(fromPg(pool)).transactions({ limit: 1 })).longest).toHaveLength(1)
-    await tx.query('ROLLBACK')
-    await tx.query('BEGIN')
-    await waiting
-    await waiter.query('COMMIT')
+    // It gets the table when the guard has ended.
+    after = async () => {
+      await waiting
+      await waiter.query('COMMIT')
+    }
   })
+  await after()
 })
 
 /** Of a client that is busy, as others see it. */

@@ -65,14 +65,18 @@ async function seen(response: Response): Promise<Seen> {
 }
 
 type Work = (tx: PoolClient, body: Sent['body']) => Promise<HttpAnswer>
+type KeepIf = (answer: HttpAnswer) => boolean
+
+const optional = (keepIf: KeepIf | undefined): { keepIf?: KeepIf } =>
+  keepIf === undefined ? {} : { keepIf }
 
 /** The three of them: as such, and in the real Express and Fastify. */
-const frameworks: Record<string, (work: Work) => Client | Promise<Client>> = {
-  fetch(work) {
+const frameworks: Record<string, (work: Work, keepIf?: KeepIf) => Client | Promise<Client>> = {
+  fetch(work, keepIf) {
     const handler = idempotentFetch(
       fixture.hf.once,
       async (tx, request) => await work(tx, (await request.json()) as Sent['body']),
-      { scope: (request) => request.headers.get('x-user') as string },
+      { scope: (request) => request.headers.get('x-user') as string, ...optional(keepIf) },
     )
     return async (sent) =>
       await seen(
@@ -85,12 +89,12 @@ const frameworks: Record<string, (work: Work) => Client | Promise<Client>> = {
         ),
       )
   },
-  async Express(work) {
+  async Express(work, keepIf) {
     const app = express()
     const handler = idempotentExpress<PoolClient, express.Request, express.Response>(
       fixture.hf.once,
       async (tx, request) => await work(tx, request.body as Sent['body']),
-      { scope: (request) => request.get('x-user') as string },
+      { scope: (request) => request.get('x-user') as string, ...optional(keepIf) },
     )
     app.post('/payments', express.json(), handler)
     app.use(((error, _request, response, _next) => {
@@ -101,12 +105,12 @@ const frameworks: Record<string, (work: Work) => Client | Promise<Client>> = {
     onTestFinished(() => void server.close())
     return posting(server)
   },
-  async Fastify(work) {
+  async Fastify(work, keepIf) {
     const app = fastify()
     const handler = idempotentFastify<PoolClient, FastifyRequest, FastifyReply>(
       fixture.hf.once,
       async (tx, request) => await work(tx, request.body as Sent['body']),
-      { scope: (request) => request.headers['x-user'] as string },
+      { scope: (request) => request.headers['x-user'] as string, ...optional(keepIf) },
     )
     app.post('/payments', handler)
     await app.listen({ port: 0, host: '127.0.0.1' })
@@ -127,6 +131,18 @@ function posting(server: Server): Client {
       }),
     )
 }
+
+test.each([[''], [undefined], [null], ['\0']])(
+  'a scope that is nobody is refused: %j',
+  async (user) => {
+    const handler = idempotentFetch(fixture.hf.once, async () => ({ status: 201 }), {
+      scope: () => user as string,
+    })
+    const headers = { 'idempotency-key': fresh() }
+    const asking = handler(new Request('http://shop/payments', { method: 'POST', headers }))
+    await expect(asking).rejects.toMatchObject({ code: 'ONCE_KEY_INVALID' })
+  },
+)
 
 describe.each(Object.entries(frameworks))('%s', (_, open) => {
   let amount = Math.floor(Math.random() * 1_000_000)
@@ -186,6 +202,47 @@ describe.each(Object.entries(frameworks))('%s', (_, open) => {
     expect(await send(failed)).toMatchObject({ status: 503, replayed: false })
   })
 
+  test.each([408, 409, 425, 429, 500, 503])(
+    'R8: %i passes: it is not kept, nor what it wrote',
+    async (fail) => {
+      let busy = true
+      const send = await open(async (tx, body) => await pay(tx, busy ? { ...body, fail } : body))
+      const request = { key: fresh(), body: { amount: nextAmount() } }
+      expect(await send(request)).toMatchObject({ status: fail, replayed: false })
+      expect(await payments(amount)).toBe(0)
+      busy = false
+      expect(await send(request)).toMatchObject({ status: 201, replayed: false })
+      expect(await send(request)).toMatchObject({ status: 201, replayed: true })
+      expect(await payments(amount)).toBe(1)
+    },
+  )
+
+  test.each([400, 402, 403, 404, 410, 422])('R8: %i is final', async (fail) => {
+    let refused = true
+    const send = await open(async (tx, body) => await pay(tx, refused ? { ...body, fail } : body))
+    const request = { key: fresh(), body: { amount: nextAmount() } }
+    await send(request)
+    refused = false
+    expect(await send(request)).toMatchObject({ status: fail, replayed: true })
+  })
+
+  test('R8: keepIf says which answers are final', async () => {
+    let runs = 0
+    const keepIf = ({ status, body }: HttpAnswer): boolean =>
+      status === 409 && (body as { error?: string }).error === 'no'
+    const send = await open(async (tx, body) => {
+      runs += 1
+      return await pay(tx, body)
+    }, keepIf)
+    const sold = { key: fresh(), body: { amount: nextAmount(), fail: 409 } }
+    await send(sold)
+    expect(await send(sold)).toMatchObject({ status: 409, replayed: true })
+    const paid = { key: fresh(), body: { amount: nextAmount() } }
+    await send(paid)
+    expect(await send(paid)).toMatchObject({ status: 201, replayed: false })
+    expect([runs, await payments(amount)]).toEqual([3, 0])
+  })
+
   test('without the header: 400', async () => {
     const send = await open(pay)
     expect(await send({ body: { amount: nextAmount() } })).toMatchObject({ status: 400 })
@@ -217,8 +274,119 @@ test('an error of the handler goes to Express, and nothing is kept', async () =>
     { scope: () => 'ann' },
   )
   const errors: unknown[] = []
-  const request = { method: 'POST', originalUrl: '/', get: () => 'a-key' }
+  const get = (name: string): string | undefined =>
+    name === 'Idempotency-Key' ? 'a-key' : undefined
+  const request = { method: 'POST', originalUrl: '/', get }
   await handler(request, {} as never, (error) => errors.push(error))
   expect(errors).toMatchObject([{ message: 'mine' }])
   expect(await payments(-8)).toBe(0)
+})
+
+test('bodies that are no text are told apart by their bytes', async () => {
+  const pays = idempotentFetch(
+    fixture.hf.once,
+    async (_, request) => ({
+      status: 201,
+      body: [...new Uint8Array(await request.arrayBuffer())],
+    }),
+    { scope: () => 'binary' },
+  )
+  const key = fresh()
+  const send = async (...bytes: number[]): Promise<number> => {
+    const body = Uint8Array.from(bytes)
+    const headers = { 'idempotency-key': key }
+    return (await pays(new Request('http://shop/files', { method: 'POST', headers, body }))).status
+  }
+  expect(await send(0xff)).toBe(201)
+  expect(await send(0xff)).toBe(201)
+  expect(await send(0xfe)).toBe(422)
+  expect(await send(0xef, 0xbf, 0xbd)).toBe(422)
+})
+
+describe('a body that nobody can tell from another', () => {
+  const paying = async (): Promise<HttpAnswer> => ({ status: 201 })
+  const options = { scope: (): string => 'unread' }
+
+  interface Way {
+    readonly type: string
+    readonly body: string | undefined
+  }
+
+  async function answers(server: Server, { type, body }: Way): Promise<string> {
+    const { port } = server.address() as AddressInfo
+    const response = await fetch(`http://127.0.0.1:${port}/`, {
+      method: 'POST',
+      headers: { 'content-type': type, 'idempotency-key': fresh() },
+      ...(body === undefined ? {} : { body }),
+    })
+    return `${response.status} ${await response.text()}`
+  }
+
+  async function onExpress(before: express.RequestHandler, way: Way): Promise<string> {
+    const app = express()
+    app.post('/', before, idempotentExpress(fixture.hf.once, paying, options))
+    app.use(((error, _request, response, _next) => {
+      response.status(500).send(String(error))
+    }) satisfies express.ErrorRequestHandler)
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    return await answers(server, way)
+  }
+
+  async function onFastify(parsed: unknown, way: Way): Promise<string> {
+    const app = fastify()
+    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_, __, done) => done(null, parsed))
+    app.post(
+      '/',
+      idempotentFastify<PoolClient, FastifyRequest, FastifyReply>(fixture.hf.once, paying, options),
+    )
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    onTestFinished(async () => await app.close())
+    return await answers(app.server, way)
+  }
+
+  const parsing = express.json()
+  const skipping: express.RequestHandler = (_, __, next) => next()
+  /** What the parser of Express 4 leaves of a type that is not its own. */
+  const leaving: express.RequestHandler = (request, _, next) => {
+    request.body = {}
+    next()
+  }
+  const json = { type: 'application/json', body: '{"amount":1}' }
+  const text = { type: 'text/plain', body: 'one' }
+  const file = { type: 'application/octet-stream', body: 'one' }
+  const nothing = { type: 'text/plain', body: undefined }
+  const empty = { type: 'application/json', body: '{}' }
+
+  test.each([
+    ['Express without a parser', () => onExpress(skipping, json)],
+    ['Express with the parser of another type', () => onExpress(parsing, text)],
+    ['Express 4 with the parser of another type', () => onExpress(leaving, text)],
+    ['Fastify with a parser that keeps nothing', () => onFastify(undefined, file)],
+    ['Fastify with a parser whose bodies look alike', () => onFastify(new Map([[1, 2]]), file)],
+  ])('%s: refused', async (_, asking) => {
+    expect(await asking()).toMatch(/^500 .*OPTION_INVALID/s)
+  })
+
+  test.each([
+    ['Express, parsed', () => onExpress(parsing, json)],
+    ['Express, an empty object', () => onExpress(parsing, empty)],
+    ['Express, no body', () => onExpress(skipping, nothing)],
+    ['Express 4, no body', () => onExpress(leaving, nothing)],
+    ['Fastify, parsed', () => onFastify(Buffer.from('one'), file)],
+  ])('%s: answered', async (_, asking) => {
+    expect(await asking()).toBe('201 ')
+  })
+
+  test('fetch with a request that was read before: refused', async () => {
+    const request = new Request('http://shop/', {
+      method: 'POST',
+      headers: { 'idempotency-key': fresh() },
+      body: 'one',
+    })
+    await request.text()
+    const asking = idempotentFetch(fixture.hf.once, paying, options)(request)
+    await expect(asking).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  })
 })

@@ -1,6 +1,6 @@
 import { barrier, deferred, waitUntil } from '@holdfast/testkit'
 import type { PoolClient } from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { OnceAnswer } from '../../../src/once/index.ts'
 import { callerTransaction } from '../../support/pg-fixture.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
@@ -189,6 +189,48 @@ describe('wait: false', () => {
   })
 })
 
+describe('while another is at it', () => {
+  /** A key whose first call goes on until the test ends, or `end` is called. */
+  const busyKey = async (): Promise<{ readonly key: string; end(): Promise<void> }> => {
+    const key = fresh()
+    const [begun, ended] = [deferred<void>(), deferred<void>()]
+    const first = fixture.hf.once(key, async () => {
+      begun.resolve()
+      await ended.promise
+      return 'first'
+    })
+    const end = async (): Promise<void> => {
+      ended.resolve()
+      await first
+    }
+    onTestFinished(end)
+    await begun.promise
+    return { key, end }
+  }
+
+  test.each(['nowait', 0, '0 ms', '0s', '0.0 min', false] as const)(
+    'wait: %j says so',
+    async (wait) => {
+      const { key } = await busyKey()
+      expect(await fixture.hf.once(key, work(key), { wait })).toEqual({
+        ok: false,
+        reason: 'in-progress',
+      })
+    },
+  )
+
+  test.each(['nowait', 0, '0 ms'] as const)(
+    'wait: true waits, also if calls do not by default: %j',
+    async (wait) => {
+      const { key, end } = await busyKey()
+      const waiting = fixture.create({ wait }).once(key, work(key), { wait: true })
+      await untilWaiting(1)
+      await end()
+      expect(await waiting).toEqual({ ok: true, result: 'first', replayed: true })
+    },
+  )
+})
+
 describe('payload', () => {
   test('another one under the same key is refused; the same, in any order of keys, is not', async () => {
     const key = fresh()
@@ -204,12 +246,30 @@ describe('payload', () => {
     ['text', 'a', 'b'],
     ['bytes', new Uint8Array([1]), new Uint8Array([2])],
     ['null and nothing', null, ''],
+    ['a buffer', new Uint8Array([1]).buffer, new Uint8Array([2]).buffer],
+    ['a view', new DataView(new ArrayBuffer(1)), new DataView(new ArrayBuffer(2))],
+    ['bytes in data', { file: new Uint8Array([1]) }, { file: new Uint8Array([2]) }],
   ])('%s', async (_, one, other) => {
     const key = fresh()
     await fixture.hf.once(key, work(key), { payload: one })
     expect(await fixture.hf.once(key, work(key), { payload: one })).toMatchObject({ ok: true })
     expect(await fixture.hf.once(key, work(key), { payload: other })).toMatchObject({ ok: false })
   })
+})
+
+test.each([
+  ['a Map', new Map([['a', 1]])],
+  ['a form', new FormData()],
+  ['a function', () => 1],
+  ['a number that is none', { amount: Number.NaN }],
+])('%s is no payload: it is refused, and nothing is done', async (_, payload) => {
+  const key = fresh()
+  const refused = fixture.hf.once(key, work(key), { payload })
+  await expect(refused).rejects.toMatchObject({
+    code: 'OPTION_INVALID',
+    details: { option: 'payload' },
+  })
+  expect(await effects(key)).toBe(0)
 })
 
 describe('results', () => {

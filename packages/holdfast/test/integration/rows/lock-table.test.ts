@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { HoldfastError } from '../../../src/errors.ts'
 import { createRows, type TableLockMode } from '../../../src/rows/index.ts'
 import { driverWith, errorOf, openRoom, type Room } from './open-room.ts'
+import { waitedFor } from './row-waits.ts'
 import { inTime, named } from '../../support/in-time.ts'
 
 let room: Room
@@ -93,14 +94,7 @@ describe('a limit', () => {
     const failing = errorOf(
       room.rows.lockTable(waiter.client, 'parted', 'exclusive', { wait: 1_000 }),
     )
-    await waitUntil('more than half of the limit has passed', async () => {
-      const waits = await room.sql(
-        `SELECT FROM pg_locks WHERE pid = $1 AND NOT granted
-         AND clock_timestamp() - waitstart > interval '600 ms'`,
-        [waiter.pid],
-      )
-      return waits.length > 0 ? true : undefined
-    })
+    await waitedFor(room, waiter.pid, 600)
     await first.rollback()
     expect(named(await failing)).toMatchObject({
       code: 'ROWS_TIMEOUT',
@@ -110,13 +104,17 @@ describe('a limit', () => {
     inTime(performance.now() - began, 1_150)
   })
 
-  test('gives way to a shorter statement_timeout of the caller', async () => {
+  test('T10: gives way to a shorter statement_timeout of the caller, and says so', async () => {
     const holder = await room.begin()
     await holder.sql('INSERT INTO bookings VALUES (1)')
     const session = await room.begin()
     await session.sql('SET LOCAL statement_timeout = 50')
     const locking = room.rows.lockTable(session.client, 'bookings', 'share', { wait: 20_000 })
-    expect((await errorOf(locking)).code).toBe('57014')
+    expect(named(await errorOf(locking))).toMatchObject({
+      code: 'ROWS_TIMEOUT',
+      details: { endedBy: 'statement_timeout' },
+      blockers: [{ pid: holder.pid }],
+    })
   })
 
   test("ends before the client's own transaction timer", async () => {

@@ -2,6 +2,7 @@
 import { waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { rowLockStatement } from '../../../src/engines/postgres/rows.ts'
+import type { RowKey } from '../../../src/rows/index.ts'
 import { openRoom, type Room } from './open-room.ts'
 
 let room: Room
@@ -76,12 +77,24 @@ describe('keys', () => {
     })
   })
 
-  test('that are equal count once, also if only the server sees that they are', async () => {
+  test('T13: that are equal have an answer each, also if only the server sees that they are', async () => {
     const { client } = await room.begin()
-    const keys = [5, '5', 5n, '05', 6, -1, '-1']
+    const keys = [5, '5', 6, 5n, -1, '05', '-1']
     const { rows, missing } = await room.rows.lock(client, 'accounts', keys)
-    expect(rows.map((row) => row['id'])).toEqual([5, 6])
-    expect(missing).toEqual([-1])
+    expect(rows.map((row) => row['id'])).toEqual([5, 5, 6, 5, 5])
+    expect(missing).toEqual([-1, '-1'])
+    const pairs: readonly RowKey[][] = [
+      [6, 6],
+      [{ id: 6 }, { id: '6' }],
+    ]
+    for (const pair of pairs) {
+      const [from, to] = (await room.rows.lock(client, 'accounts', pair, { expectAll: true })).rows
+      expect([from?.['id'], to?.['id']]).toEqual([6, 6])
+    }
+    // Others skip it, once for each time they asked.
+    const other = await room.begin()
+    const skipping = await room.rows.lock(other.client, 'accounts', [6, 7, '6'], { wait: 'skip' })
+    expect(skipping).toMatchObject({ rows: [{ id: 7 }], skipped: [6, '6'], missing: [] })
   })
 
   test('may be a thousand', async () => {
@@ -279,7 +292,7 @@ test('a handful of keys in a big table are found by the index, whatever the wait
       patience,
       columns: undefined,
       versionColumn: undefined,
-      restore: undefined,
+      unsure: false,
     })
     const lines = await sql<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, [...values])
     return lines.map((line) => line['QUERY PLAN']).join('\n')

@@ -32,12 +32,18 @@ export async function timeouts({ sql }: OpenTransaction): Promise<unknown> {
 
 /** Resolves once the backend has been waiting for one and the same lock for so long. */
 export async function waitedFor(room: Room, pid: number, ms: number): Promise<void> {
-  await waitUntil(`backend ${pid} has waited for ${ms} ms`, async () => {
+  const look = async (): Promise<true | undefined> => {
     const waits = await room.sql(
       `SELECT FROM pg_locks WHERE pid = $1 AND NOT granted
        AND clock_timestamp() - waitstart > make_interval(secs => $2 / 1000.0)`,
       [pid, ms],
     )
     return waits.length > 0 ? true : undefined
-  })
+  }
+  try {
+    await waitUntil(`backend ${pid} has waited for ${ms} ms`, look, { limitMs: ms + 3_000 })
+  } catch (error) {
+    // A busy machine looks only when the wait is over.
+    throw new Error(`too late: the wait of backend ${pid} was not seen`, { cause: error })
+  }
 }

@@ -176,6 +176,8 @@ describe('updateVersioned', () => {
     ['set', { version: 1, set: { body: NaN } }],
     ['set', { version: 1, set: { body: { deep: Infinity } } }],
     ['set', { version: 1, set: { body: new Date('never') } }],
+    ['version', { set: { body: 'x' } } as never],
+    ['version', { version: null as never, set: { body: 'x' } }],
     ['versionColumn', { version: 1, set: {}, versionColumn: 'id' }],
     ['identifier', { version: 1, set: { '': 1 } }],
   ])('refuses what would go wrong without a word: %s', async (option, update) => {

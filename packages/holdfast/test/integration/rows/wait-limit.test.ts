@@ -130,16 +130,19 @@ describe('a limit in milliseconds', () => {
     })
   })
 
-  test('gives way to a shorter statement_timeout of the caller, whose error it is', async () => {
-    await holding(room, 2)
+  test('T10: gives way to a shorter statement_timeout of the caller, and says so', async () => {
+    const holder = await holding(room, 2)
     const session = await room.begin()
     await session.sql('SET LOCAL statement_timeout = 100')
     const { error, afterMs } = await timed(() =>
       room.rows.lock(session.client, 'accounts', [2], { wait: 20_000 }),
     )
-    expect(error.code).toBe('57014')
-    expect(error).not.toHaveProperty('blockers')
-    expect(afterMs).toBeLessThan(5_000)
+    expect(named(error)).toMatchObject({
+      code: 'ROWS_TIMEOUT',
+      details: { endedBy: 'statement_timeout' },
+      blockers: [{ pid: holder.pid }],
+    })
+    inTime(afterMs, 100 + graceMs)
   })
 
   test('rules over a shorter lock_timeout of the caller', async () => {

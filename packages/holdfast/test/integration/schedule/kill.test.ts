@@ -229,7 +229,8 @@ describe('the answer to its end is lost with the connection', () => {
     const firing = schedule.fire()
     await waitUntil('the end of the tick waits', async () => {
       const { rowCount } = await fixture.observer.query(
-        `SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 8 AND NOT granted`,
+        `SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 8 AND NOT granted
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       )
       return rowCount === 1 ? true : undefined
     })

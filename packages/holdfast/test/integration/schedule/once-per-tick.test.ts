@@ -222,13 +222,17 @@ describe('a process that falls silent', () => {
     const name = freshName()
     await sleepThrough(fixture.observer, name, 1)
     const started = deferred<number>()
+    let runs = 0
     const killed = fixture.hf
       .schedule({
         name,
         ...weekly,
         guarantee: 'transactional',
         handler: async (tx, { at }) => {
+          runs += 1
           await tx.query('INSERT INTO effect VALUES ($1, $2)', [at, name])
+          // After a lost connection it is run again, and may be faster than the other.
+          if (runs > 1) return
           started.resolve(await pidOf(tx))
           await tx.query('SELECT pg_sleep(600)')
         },

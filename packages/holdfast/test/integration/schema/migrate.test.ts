@@ -47,7 +47,7 @@ describe('an installation', () => {
     const schema = newSchema()
     const seen: string[] = []
     const result = await install(notes, schema, { onProgress: (file) => seen.push(file) })
-    expect(result).toEqual({ schema, applied: names(notes), leftover: [] })
+    expect(result).toEqual({ schema, applied: names(notes), leftover: [], notes: [] })
     expect(seen).toEqual(names(notes))
     expect(await recorded(schema)).toEqual(names(notes).toSorted())
     expect(await value(`SELECT ${quoted(schema)}.add_note(1, ' x ')`)).toBe('x;')
@@ -192,6 +192,7 @@ describe('an upgrade', () => {
       schema,
       applied: ['migrations/0002-colour', ...notes2.repeatables.map(({ name }) => name)],
       leftover: ['operator/tidy'],
+      notes: [],
     })
     await value(`SELECT ${quoted(schema)}.add_note(1, 'x')`)
     expect(await value(`SELECT colour FROM ${quoted(schema)}.note`)).toBe('red')

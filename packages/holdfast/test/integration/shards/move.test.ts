@@ -7,10 +7,12 @@ import { createHoldfast } from '../../../src/index.ts'
 import { fresh } from '../../support/ledger-fixture.ts'
 import { contentsOf, leftovers, movesFixture, ownersOf } from '../../support/moves-fixture.ts'
 import { scopeIn } from '../../support/shards-fixture.ts'
+import { inTime } from '../../support/in-time.ts'
 
 const fixture = movesFixture(`
   CREATE TABLE orders (bucket smallint, id text, note text, PRIMARY KEY (bucket, id));
   CREATE TABLE strange (bucket smallint, id text PRIMARY KEY);
+  CREATE TABLE seen (id text);
 `)
 const calls = { name: 'calls', limit: 1_000, per: 'lifetime' } as const
 
@@ -62,7 +64,7 @@ test('everything of a bucket goes over, row by row, and goes on there', async ()
     .moves()
     .move({ buckets: [bucket], to: 'south', tables: ['public.orders'] })
   expect(outcome).toMatchObject({ moved: true, from: 'north', to: 'south' })
-  expect(outcome?.pausedMs).toBeLessThan(5_000)
+  inTime(outcome?.pausedMs as number, 5_000)
   expect(await contentsOf(pools.south, bucket, ['public.orders'])).toEqual(before)
   expect(await contentsOf(pools.north, bucket, ['public.orders'])).toEqual({})
   expect(await ownersOf(fixture, bucket)).toEqual(['south'])
@@ -95,6 +97,46 @@ test('there and back, and several at once', async () => {
   for (const key of keys) expect(await quota.peek(key)).toMatchObject({ used: 3 })
   expect(await fixture.moves().move({ buckets, to: 'north' })).toEqual([])
   expect(await leftovers(fixture)).toEqual([])
+})
+
+test('who follows gets every movement once, also while its bucket moves', async () => {
+  const { hf, pools } = fixture
+  const scope = scopeIn('north')
+  const bucket = bucketOf(scope)
+  const quota = hf.quota({ ...calls, name: fresh() })
+  const [name, book] = [fresh(), quota.name]
+  const follow = async (): Promise<unknown> =>
+    await hf.ledger.follow({ name, book, batch: 3 }, async (tx, movements) => {
+      for (const { id } of movements) await tx.query('INSERT INTO seen VALUES ($1)', [id])
+    })
+  let moving = true
+  const busy = async (work: () => Promise<unknown>): Promise<void> => {
+    while (moving) await work()
+  }
+  const working = Promise.all([
+    busy(() => quota.consume(scope, 1, { operationId: fresh() })),
+    busy(follow),
+  ])
+  for (const to of ['south', 'north', 'south'] as const) {
+    expect(await fixture.moves().move({ buckets: [bucket], to })).toHaveLength(1)
+  }
+  moving = false
+  await working
+  await follow()
+  const idsOf = async (pool: pg.Pool, text: string, values: string[] = []): Promise<string[]> =>
+    (await pool.query<{ id: string }>(text, values)).rows.map(({ id }) => id)
+  const all = await idsOf(
+    pools.south,
+    `SELECT m.account || '-' || m.seq || '-' || holdfast.micros(m.at) AS id
+     FROM holdfast.movement m JOIN holdfast.account a ON a.bucket = m.bucket AND a.id = m.account
+     WHERE a.book = $1`,
+    [book],
+  )
+  const seen = 'SELECT id FROM seen'
+  const read = [...(await idsOf(pools.north, seen)), ...(await idsOf(pools.south, seen))]
+  const sorted = (ids: readonly string[]): string[] => ids.toSorted((a, b) => a.localeCompare(b))
+  expect(all.length).toBeGreaterThan(10)
+  expect(sorted(read)).toEqual(sorted(all))
 })
 
 test('what cannot be moved is refused, and nothing is left of it', async () => {

@@ -90,6 +90,12 @@ interface Case {
 
 const quotaOf = (hf: Holdfast<pg.PoolClient>) =>
   hf.quota({ name: 'lost', limit: 10, per: 'lifetime' })
+/** A process asks what a book is when it uses it first. */
+async function usedQuota(hf: Holdfast<pg.PoolClient>): Promise<ReturnType<typeof quotaOf>> {
+  const quota = quotaOf(hf)
+  await quota.consume('used', 1, { operationId: fresh() })
+  return quota
+}
 const tasks: ClaimsOptions = { table: 'task' }
 const movements = (id: string): Promise<number> =>
   count('FROM holdfast.movements WHERE key = $1', id)
@@ -97,9 +103,10 @@ const written = (id: string): Promise<number> => count('FROM written WHERE id = 
 
 const cases: Readonly<Record<string, Case>> = {
   'an operation of the ledger': {
-    run({ wire, hf }, id) {
+    async run({ wire, hf }, id) {
+      const quota = await usedQuota(hf)
       wire.hold()
-      return quotaOf(hf).consume(id, 3, { operationId: id })
+      return await quota.consume(id, 3, { operationId: id })
     },
     happened: movements,
     answer: { ok: true, replayed: true },
@@ -216,8 +223,9 @@ test('once: an unknown outcome of the body is the body’s own', async () => {
   const outcome = await hf
     .once(id, async () => {
       bodies += 1
+      const quota = await usedQuota(inner.hf)
       inner.wire.hold()
-      const consuming = quotaOf(inner.hf).consume(id, 1, { operationId: id })
+      const consuming = quota.consume(id, 1, { operationId: id })
       await loseAnswer(inner.wire, () => movements(id))
       await consuming
     })

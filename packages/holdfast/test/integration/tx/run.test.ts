@@ -178,7 +178,8 @@ describe('retry', () => {
         { onRetry: (info) => void retries.push(info) },
       )
     await Promise.all([swap(0, 'alice', 'bob'), swap(1, 'bob', 'alice')])
-    expect(retries).toMatchObject([{ reason: '40P01' }])
+    // More than once where the victim is back before the other one has its row.
+    expect(new Set(retries.map(({ reason }) => reason))).toEqual(new Set(['40P01']))
   })
 
   const failWith = (code: string) => async (tx: pg.PoolClient) => {

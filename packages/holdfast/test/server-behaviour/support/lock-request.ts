@@ -28,10 +28,12 @@ export function lockRequest(
     wanted: locks,
     attempt: false,
     limitMs: 30_000,
+    yields: false,
     budgetMs: undefined,
     label: undefined,
     allowStaleSnapshot: false,
     first: false,
+    brief: false,
     ...other,
   }
 }

@@ -53,10 +53,12 @@ const ours: LockRequest = {
   wanted: [],
   attempt: false,
   limitMs: 30_000,
+  yields: false,
   budgetMs: undefined,
   label: 'truth',
   allowStaleSnapshot: true,
   first: false,
+  brief: false,
 }
 
 /** Our own statement as the lock. */

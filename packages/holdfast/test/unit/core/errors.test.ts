@@ -59,11 +59,12 @@ describe('an error', () => {
   test('reads as code, subject, what happened, who, next step', () => {
     const blocker = { pid: 7, name: 'cart:1', ageMs: 1234.5, state: 'active', query: 'SELECT 1' }
     const { message } = holdfastError('LOCK_TIMEOUT', {
+      about: 'cart',
       details: { subject: 'cart:1' },
       blockers: [blocker],
     })
     expect(message).toBe(
-      'LOCK_TIMEOUT (cart:1): The lock was not granted within the limit. Held by pid 7, cart:1, for 1235 ms, active. See blockers for who holds it; retry later, raise waitMs, or shorten the holder.',
+      'LOCK_TIMEOUT (cart): The lock was not granted within the limit. Blocked by pid 7, cart, for 1235 ms, active. See blockers for who holds it; retry later, raise wait, or shorten the holder.',
     )
   })
 

@@ -25,7 +25,7 @@ describe('lockKey', () => {
   })
 
   test('parts cannot run into each other, nor into the namespace', () => {
-    const part = fc.string({ minLength: 1, unit: fc.constantFrom('a', ':', '\0', '1', 'é') })
+    const part = fc.string({ minLength: 1, unit: fc.constantFrom('a', ':', '\u0001', '1', 'é') })
     const key = fc.tuple(part, fc.array(part, { minLength: 1, maxLength: 3 }))
     fc.assert(
       fc.property(key, key, ([nsA, partsA], [nsB, partsB]) => {
@@ -36,6 +36,18 @@ describe('lockKey', () => {
       }),
       { numRuns: 2_000 },
     )
+  })
+
+  test.each(['\0', 'a\0b', '\ud800', 'x\udc00'])('T13: %j is no text of a key', (text) => {
+    for (const make of [
+      () => lockKey('cart', text),
+      () => lockKey('cart', 'fine', text),
+      () => lockKey(text, 1),
+      () => legacyKey.hashtext(text),
+      () => legacyKey.pair(1, { hashtext: text }),
+    ]) {
+      expect(make).toThrow(expect.objectContaining({ code: 'LOCK_KEY_INVALID' }))
+    }
   })
 
   test('is a signed 64-bit number', () => {
@@ -59,6 +71,32 @@ describe('lockKey', () => {
   ])('refuses %s', (_, make) => {
     expect(make).toThrow(expect.objectContaining({ code: 'LOCK_KEY_INVALID' }))
   })
+})
+
+const wrong = [
+  undefined,
+  null,
+  1.5,
+  NaN,
+  2 ** 80,
+  '',
+  true,
+  Symbol('some'),
+  [],
+  {},
+  Object.create(null),
+]
+
+test.each([
+  ['a namespace', (value: unknown) => lockKey(value as string, 'part')],
+  ['a part', (value: unknown) => lockKey('name', value as string)],
+  ['a text', (value: unknown) => legacyKey.hashtext((value === '' ? 1 : value) as string)],
+  ['a number', (value: unknown) => legacyKey.bigint(value as bigint)],
+  ['a first half', (value: unknown) => legacyKey.pair(value as number, 1)],
+  ['a second half', (value: unknown) => legacyKey.pair(1, value as number)],
+])('refuses whatever is not %s', (_, make) => {
+  for (const value of wrong)
+    expect(() => make(value)).toThrow(expect.objectContaining({ code: 'LOCK_KEY_INVALID' }))
 })
 
 describe('lockNamespace', () => {

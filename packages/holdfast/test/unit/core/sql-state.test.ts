@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import {
   isConnectionLoss,
-  isDatabaseConnectionLoss,
   sqlStateOf,
   wasNeverSent,
+  isUnanswered,
 } from '../../../src/core/sql-state.ts'
 
 /** The shapes here are copies of what the conformance suite provokes on real clients. */
@@ -56,16 +56,33 @@ describe('sqlStateOf', () => {
 
 describe('connection loss', () => {
   test.each([
-    [{ code: '57P01' }, true, true],
-    [{ code: '08006' }, true, true],
-    [{ code: 'CONNECTION_CLOSED' }, true, true],
-    [{ message: 'Connection terminated unexpectedly' }, true, true],
-    [{ code: 'ECONNRESET', syscall: 'read' }, false, true],
-    [{ code: '40001' }, false, false],
-    [{ message: 'the connection of thoughts' }, false, false],
-  ])('%j', (error, certain, givenDatabaseCall) => {
-    expect(isDatabaseConnectionLoss(error)).toBe(certain)
-    expect(isConnectionLoss(error)).toBe(givenDatabaseCall)
+    [{ code: '57P01' }, true],
+    [{ code: '08006' }, true],
+    [{ code: '08006', severity: 'FATAL' }, true],
+    [{ code: '08006', severity: 'ERROR' }, false],
+    [{ cause: { code: '57P01', severity: 'ERROR' } }, false],
+    // In another language, which need not be a refusal; and of a pooler.
+    [{ code: '57P01', severity: 'FEHLER' }, true],
+    [{ code: '08P01', severity: 'ERROR' }, true],
+    [{ code: 'CONNECTION_CLOSED' }, true],
+    [{ message: 'Connection terminated unexpectedly' }, true],
+    [{ code: 'ECONNRESET', syscall: 'read' }, true],
+    [{ code: '40001' }, false],
+    [{ message: 'the connection of thoughts' }, false],
+  ])('%j', (error, isLoss) => {
+    expect(isConnectionLoss(error)).toBe(isLoss)
+  })
+
+  test('words of the server are not taken for those of a client', () => {
+    const words = ['the client was closed in May', 'query read timeout', 'Connection terminated']
+    for (const message of words) {
+      const error = { code: '23514', message }
+      expect([wasNeverSent(error), isUnanswered(error), isConnectionLoss(error)]).toEqual([
+        false,
+        false,
+        false,
+      ])
+    }
   })
 
   test('a statement the client refused to send had no effect', () => {

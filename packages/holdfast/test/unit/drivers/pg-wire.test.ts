@@ -78,3 +78,13 @@ test('simpleMessage is one Query', () => {
   expect(query?.type).toBe('Q')
   expect(query?.body.toString()).toBe('COMMIT\0')
 })
+
+test('texts of any length fit, wherever the buffer ends', () => {
+  for (let length = 400; length < 1_200; length += 1) {
+    const text = 'x'.repeat(length)
+    const message = simpleMessage(text)
+    expect(message.length).toBe(length + 6)
+    expect(message.readInt32BE(1)).toBe(length + 5)
+    expect(message.toString('latin1', 5)).toBe(`${text}\0`)
+  }
+})

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { keyFields, type RowKey, rowTarget } from '../../../src/rows/row-key.ts'
+import { displayName, keyFields, type RowKey, rowTarget } from '../../../src/rows/row-key.ts'
 import { setJson } from '../../../src/rows/set-values.ts'
 
 const one = rowTarget('orders')
@@ -22,25 +22,37 @@ describe('a key', () => {
     expect(keyFields({ id: 1, tenant: 'x' }, two)).toEqual({ tenant: 'x', id: '1' })
   })
 
+  const each = 'a value for each key column'
+  const exactly = 'exactly the key columns'
+  const types = 'text, numbers, bigints or booleans; pass other types as text'
+  const exact = 'a number JavaScript can hold exactly; pass large ones as bigint or text'
+  const valid = 'valid text without NUL'
+  // As many as there are columns, but one of them is inherited.
+  const inherited = Object.assign(Object.create({ id: 1 }), { tenant: 'x', other: 'y' })
+
   test.each([
-    ['one value for two columns', 1, two],
-    ['a column too few', { id: 1 }, two],
-    ['a column too many', { id: 1, tenant: 'x', more: 1 }, two],
-    ['another column', { id: 1, other: 'x' }, two],
-    ['null', null, one],
-    ['undefined', undefined, one],
-    ['null inside', { id: 1, tenant: null }, two],
-    ['an inherited property', Object.create({ id: 1 }), one],
-    ['a date', new Date(), one],
-    ['a list', [1], one],
-    ['NaN', NaN, one],
-    ['Infinity', Infinity, one],
-    ['an integer that was rounded', 2 ** 53, one],
-    ['NUL', 'a\0b', one],
-    ['half a character', '\ud800', one],
-  ])('is refused: %s', (_, key, target) => {
+    ['one value for two columns', 1, two, each],
+    ['a column too few', { id: 1 }, two, exactly],
+    ['a column too many', { id: 1, tenant: 'x', more: 1 }, two, exactly],
+    ['another column', { id: 1, other: 'x' }, two, exactly],
+    ['null', null, one, types],
+    ['undefined', undefined, one, types],
+    ['null inside', { id: 1, tenant: null }, two, types],
+    ['an inherited property', Object.create({ id: 1 }), one, exactly],
+    ['an inherited property beside others', inherited, two, exactly],
+    ['a date', new Date(), one, exactly],
+    ['a list', [1], one, exactly],
+    ['NaN', NaN, one, exact],
+    ['Infinity', Infinity, one, exact],
+    ['an integer that was rounded', 2 ** 53, one, exact],
+    ['NUL', 'a\0b', one, valid],
+    ['half a character', '\ud800', one, valid],
+  ])('is refused: %s', (_, key, target, expected) => {
     expect(() => keyFields(key as RowKey, target)).toThrow(
-      expect.objectContaining({ code: 'ROWS_KEY_INVALID' }),
+      expect.objectContaining({
+        code: 'ROWS_KEY_INVALID',
+        details: { subject: `expected ${expected}` },
+      }),
     )
   })
 
@@ -49,6 +61,33 @@ describe('a key', () => {
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         fc.pre(!text.includes('\0') && text.isWellFormed())
         expect(JSON.parse(JSON.stringify(keyFields(text, one)))).toEqual({ id: text })
+      }),
+    )
+  })
+})
+
+describe('a table', () => {
+  test('is called as people write it', () => {
+    expect([one, two].map(({ table }) => displayName(table))).toEqual(['orders', 'shop.a.b'])
+  })
+
+  test.each([
+    ['no key column', 'orders', []],
+    ['a key column twice', 'orders', ['id', 'id']],
+  ])('is refused: %s', (_, table, keyColumns) => {
+    expect(() => rowTarget(table, keyColumns)).toThrow(
+      expect.objectContaining({
+        code: 'OPTION_INVALID',
+        details: { option: 'keyColumns', subject: 'keyColumns is empty or names a column twice' },
+      }),
+    )
+  })
+
+  test('is refused: a dot in a bare name', () => {
+    expect(() => rowTarget('shop.orders')).toThrow(
+      expect.objectContaining({
+        code: 'OPTION_INVALID',
+        details: { option: 'table', subject: 'a dot in a table name; use { schema, table }' },
       }),
     )
   })

@@ -1,4 +1,4 @@
-import { withClient } from '@holdfast/testkit'
+import { sample, withClient } from '@holdfast/testkit'
 import type { Pool } from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
@@ -7,6 +7,7 @@ import type { Report } from '../../../src/index.ts'
 import type { ArticleName, Version } from './article-code.ts'
 import { everyClient } from './every-client.ts'
 import { createTables, seeds } from './tables.ts'
+import { inTime } from '../../../../holdfast/test/support/in-time.ts'
 
 let url: string
 
@@ -36,13 +37,13 @@ async function exploreArticle(
 
 const articles: readonly ArticleName[] = ['quota', 'upload', 'stock', 'webhook', 'job']
 
-describe.each(Object.keys(everyClient))('on %s', (client) => {
+describe.each(sample(Object.keys(everyClient)))('on %s', (client) => {
   test.each(articles)('%s, naive: found without an invariant', async (article) => {
     const { verdict, coverage, failure } = await exploreArticle(client, article, 'naive')
+    inTime(coverage.milliseconds, 5_000)
     expect(verdict).toBe('race')
     expect(failure?.kind).toBe('not-serial')
     expect(coverage.schedules).toBeLessThanOrEqual(20)
-    expect(coverage.milliseconds).toBeLessThanOrEqual(5_000)
   })
 
   test.each(articles)('%s, fixed: every order is run and all is well', async (article) => {

@@ -26,8 +26,8 @@ async function before(hf: OwnHoldfast): Promise<void> {
   await ever(hf).consume('bob', 1, { operationId: 'bob' })
 }
 
-const two = { classes: 4, schedules: 8 }
-const three = { classes: 30, schedules: 40 }
+const two = { classes: 10, schedules: 12 }
+const three = { classes: 32, schedules: 40 }
 
 interface Case extends Past {
   readonly flows: Readonly<Record<string, Flow>>

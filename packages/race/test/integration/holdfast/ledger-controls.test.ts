@@ -1,3 +1,4 @@
+import { sample } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { creditDeeds, granted } from './credit-deeds.ts'
 import { alone, type Deeds, flowsOf } from './deed.ts'
@@ -25,7 +26,7 @@ describe('without the row locks', () => {
     ['reserve', 'settle', stockDeeds, stocked],
     ['move south', 'move south', stockDeeds, stocked],
   ]
-  test.each(cases)(
+  test.each(sample(cases))(
     '%s and %s',
     async (one, other, deeds, past) => {
       const report = await stage.explore({

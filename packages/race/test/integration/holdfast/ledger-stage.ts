@@ -2,6 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll } from 'vitest'
 import { fromPg } from '../../../../holdfast/src/drivers/pg.ts'
 import { createHoldfast, type Holdfast } from '../../../../holdfast/src/index.ts'
+import type { BookDeclaration } from '../../../../holdfast/src/ledger/index.ts'
 import { migrateFiles } from '../../../../holdfast/src/schema/migrate.ts'
 import { ownFiles, type SchemaFiles } from '../../../../holdfast/src/schema/schema-files.ts'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
@@ -51,6 +52,14 @@ const fewMonths = `
     END LOOP;
   END $$`
 
+const books: Readonly<Record<string, BookDeclaration>> = {
+  ever: { as: 'quota', per: 'lifetime' },
+  month: { as: 'quota', per: 'month' },
+  calls: { as: 'quota', per: 'lifetime' },
+  credits: { as: 'credits' },
+  stock: { as: 'stock' },
+}
+
 const tables = ['account', 'balance', 'movement', 'operation', 'hold', 'credit_grant', 'allocation']
 const emptying = tables.map((table) => `DELETE FROM holdfast.${table}`).join('; ')
 
@@ -73,6 +82,11 @@ export function ledgerStage(weakened?: () => Weakened): LedgerStage {
     await migrateFiles(fromPg(observer), files)
     await observer.query(fewMonths)
     if (later !== '') await observer.query(later)
+    // What a book is, is written down at its first use, and every flow is a process that asks for it.
+    const { ledger } = createHoldfast(fromPg(observer))
+    for (const [book, declaration] of Object.entries(books)) {
+      await ledger.redeclare(book, declaration)
+    }
   })
   afterAll(async () => {
     await observer.end()

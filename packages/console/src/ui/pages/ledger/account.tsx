@@ -1,6 +1,6 @@
-import type { AccountReport, ObservedAccount } from 'holdfast/observe'
+import type { AccountReport, ObservedAccount, UsageReport } from 'holdfast/observe'
 import type { JSX } from 'preact'
-import { amount, moment, relative, signed } from '../../format.ts'
+import { amount, count, moment, relative, signed } from '../../format.ts'
 import { useDatabase } from '../../live/context.ts'
 import { useResource } from '../../live/resource.ts'
 import { Badge } from '../../parts/badge.tsx'
@@ -53,6 +53,7 @@ function Report({ report }: { readonly report: AccountReport }): JSX.Element {
         <Holds report={report} />
         <Grants report={report} />
       </div>
+      <Used />
       <Movements report={report} />
       <section class="section">
         <h2>In a terminal</h2>
@@ -242,9 +243,57 @@ function Grants({ report }: { readonly report: AccountReport }): JSX.Element {
               name: 'Ends',
               cell: ({ expiresAt }) => (expiresAt ? relative(expiresAt, now) : 'never'),
             },
+            { name: 'State', cell: ({ state }) => state },
+            { name: 'For', cell: ({ onlyFor }) => onlyFor?.join(', ') ?? 'anything' },
           ]}
         />
       )}
+    </section>
+  )
+}
+
+const usedDays = 30
+
+function Used(): JSX.Element {
+  const { query } = usePlace()
+  const database = useDatabase()
+  const usage = useResource<UsageReport>(
+    'usage',
+    {
+      database,
+      book: query.get('book') ?? '',
+      key: query.get('key') ?? '',
+      scope: query.get('scope') ?? undefined,
+      days: usedDays,
+    },
+    30_000,
+  )
+  return (
+    <section class="section">
+      <h2>Used in the last {usedDays} days</h2>
+      <Loaded of={usage}>
+        {({ rows, complete }) => (
+          <>
+            {!complete && <p class="faint">Something of this time may have been dropped.</p>}
+            {rows.length === 0 ? (
+              <p class="faint">Nothing was used, or it is a rate, which keeps no usage.</p>
+            ) : (
+              <DataTable
+                caption={`Used in the last ${usedDays} days, by feature`}
+                rows={rows}
+                keyOf={({ feature }) => feature ?? ''}
+                columns={[
+                  { name: 'Feature', heads: true, cell: ({ feature }) => feature ?? '–' },
+                  { name: 'Used', number: true, cell: ({ used }) => amount(used) },
+                  { name: 'Refunded', number: true, cell: ({ refunded }) => amount(refunded) },
+                  { name: 'Beyond the limit', number: true, cell: ({ over }) => amount(over) },
+                  { name: 'Movements', number: true, cell: ({ movements }) => count(movements) },
+                ]}
+              />
+            )}
+          </>
+        )}
+      </Loaded>
     </section>
   )
 }

@@ -12,6 +12,8 @@ import { Empty, Loaded } from '../../parts/notice.tsx'
 import { address, go, usePlace } from '../../router.ts'
 import { useNow } from '../../ticker.ts'
 import { Account } from './account.tsx'
+import { Followers } from './followers.tsx'
+import { Keys } from './keys.tsx'
 
 /** Books, and one account with all that led to its balance. */
 export function LedgerPage(): JSX.Element {
@@ -30,6 +32,8 @@ export function LedgerPage(): JSX.Element {
       <Find books={books.data?.books ?? []} />
       {book !== '' && key !== '' ? (
         <Account key={`${book}/${key}/${query.get('scope') ?? ''}`} />
+      ) : book !== '' ? (
+        <Keys key={book} book={book} />
       ) : (
         <>
           <section class="section">
@@ -37,6 +41,7 @@ export function LedgerPage(): JSX.Element {
             <Loaded of={books}>{(data) => <Books books={data.books} />}</Loaded>
           </section>
           <Holds />
+          <Followers />
         </>
       )}
     </>

@@ -25,14 +25,25 @@ export function SessionActions({
     return (
       <p class="faint">
         You may look and not end sessions. Whoever may can run{' '}
-        <code>{`holdfast cancel ${session.pid} ${runs ? '' : '--terminate '}--yes`}</code>.
+        <code>{`holdfast cancel ${session.pid}${runs ? '' : ' --terminate'}`}</code>, which says
+        how.
+      </p>
+    )
+  }
+  if (session.startedAt === undefined) {
+    return (
+      <p class="faint">
+        The console’s role may not see which transaction this is, so it cannot end it. Grant it
+        pg_read_all_stats.
       </p>
     )
   }
   const confirm = async (action: SessionAction): Promise<void> => {
     const body = {
       pid: session.pid,
-      ...(session.startedAt === undefined ? {} : { startedAt: session.startedAt }),
+      startedAt: session.startedAt,
+      // What is shown is what is meant: the server refuses if it has gone on to another one.
+      transactionStartedAt: session.transactionStartedAt ?? null,
       confirm: String(session.pid),
     }
     const done = await act(info, action, body, database)

@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { startPostgres } from '@holdfast/testkit'
+import pg from 'pg'
+import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
+import { createHoldfast, type Holdfast } from '../../packages/holdfast/src/index.ts'
+import { migrate } from '../../packages/holdfast/src/schema/index.ts'
+import type { BenchScenario, FactTable } from '../harness/bench-scenario.ts'
+import type { Comparison } from '../harness/compare.ts'
+import { quantile, summarise } from '../harness/summary.ts'
+
+interface Length {
+  readonly rounds: number
+  /** How long the key, or the table, is kept in each round. */
+  readonly keptMs: number
+}
+
+const full: Length = { rounds: 3, keptMs: 30_000 }
+const quick: Length = { rounds: 3, keptMs: 2_500 }
+const keys = 1_000
+
+export const ledgerBystander: BenchScenario = {
+  about:
+    'whether a transaction that keeps one account, or upkeep beside a long reader, stops anybody else',
+  method:
+    `Server and client on one machine, fsync on. One process, a pool of 10; callers consume from ${keys} keys, each again ` +
+    'and again, for as long as the key is kept in the other slice of the round: first beside a transaction that is open and keeps nothing, then while a transaction of ' +
+    'somebody keeps one more key and calls for that key come in all the time. upkeep: a transaction has read all movements, ' +
+    'and maintain tries to make new months and migrate runs, over and over.',
+  async run({ quick: short, progress }) {
+    const length = short ? quick : full
+    progress('starting PostgreSQL')
+    await using server = await startPostgres({ settings: { fsync: 'on', max_connections: '100' } })
+    const url = await server.createDatabase('bench')
+    const pool = new pg.Pool({ connectionString: url, max: 10 })
+    pool.on('error', () => undefined)
+    const driver = fromPg(pool)
+    await migrate(driver)
+    const hf = createHoldfast(driver)
+    const quota = hf.quota({ name: 'bystander', limit: Number.MAX_SAFE_INTEGER, per: 'lifetime' })
+    const once = (): { operationId: string } => ({ operationId: randomUUID() })
+    const use = async (key: string): Promise<unknown> => await quota.consume(key, 1, once())
+    for (let key = 0; key < keys; key += 1) await use(`${key}`)
+    await use('kept')
+    const crowd = async (callers: number): Promise<number> => {
+      let done = 0
+      const ends = performance.now() + length.keptMs
+      await Promise.all(
+        Array.from({ length: callers }, async () => {
+          while (performance.now() < ends) {
+            await use(`${Math.floor(Math.random() * keys)}`)
+            done += 1
+          }
+        }),
+      )
+      return done
+    }
+    const comparisons: Comparison[] = []
+    const facts: FactTable[] = []
+    try {
+      for (const callers of [64, 512]) {
+        const waits: number[] = []
+        const codes = new Map<string, number>()
+        const kept = async (): Promise<number> => {
+          await using _ = await keeping(pool, async (client) =>
+            quota.consume(client, 'kept', 1, once()),
+          )
+          const over = new AbortController()
+          const calling = (async () => {
+            const calls: Promise<unknown>[] = []
+            while (!over.signal.aborted) {
+              const began = performance.now()
+              calls.push(
+                quota.consume('kept', 1, { ...once(), wait: '1 s' }).then(
+                  () => undefined,
+                  (error: { code: string; blockers: readonly unknown[] }) => {
+                    waits.push(performance.now() - began)
+                    const told = `${error.code}, ${error.blockers.length} named`
+                    codes.set(told, (codes.get(told) ?? 0) + 1)
+                  },
+                ),
+              )
+              await pause(20)
+            }
+            await Promise.all(calls)
+          })()
+          const done = await crowd(callers)
+          over.abort()
+          await calling
+          return done
+        }
+        comparisons.push(
+          await versus(
+            { name: `others_vs_unlocked_${callers}`, bar: 0.9 },
+            { label: `${callers} callers of other keys while one is kept`, run: kept },
+            {
+              label: 'while a transaction is open that keeps none',
+              // An open transaction keeps old rows from being cleared away, and that costs everybody.
+              run: async () => {
+                await using _ = await keeping(pool, async (client) =>
+                  client.query('SELECT pg_current_xact_id()'),
+                )
+                return await crowd(callers)
+              },
+            },
+            length,
+            progress,
+          ),
+        )
+        facts.push({
+          title: `Calls for the key that is kept, with a limit of 1 s, beside ${callers} callers:`,
+          columns: ['told', 'calls'],
+          rows: [
+            ...[...codes].map(([told, count]) => [told, `${count}`]),
+            [
+              'median and longest wait',
+              `${quantile(waits, 0.5).toFixed(0)} ms, ${quantile(waits, 1).toFixed(0)} ms`,
+            ],
+          ],
+        })
+      }
+      comparisons.push(
+        await versus(
+          { name: 'upkeep_vs_alone', bar: 0.9 },
+          {
+            label: '64 callers while somebody has read all movements, and upkeep goes on',
+            run: async () => await upkeep(pool, hf, async () => await crowd(64)),
+          },
+          { label: 'alone', run: async () => await crowd(64) },
+          length,
+          progress,
+        ),
+      )
+    } finally {
+      await pool.end()
+    }
+    return { comparisons, facts }
+  },
+}
+
+/** A transaction in which somebody has done something, until it is disposed of. */
+async function keeping(
+  pool: pg.Pool,
+  does: (client: pg.PoolClient) => Promise<unknown>,
+): Promise<AsyncDisposable> {
+  const client = await pool.connect()
+  await client.query('BEGIN')
+  await does(client)
+  return {
+    async [Symbol.asyncDispose]() {
+      await client.query('COMMIT')
+      client.release()
+    },
+  }
+}
+
+let months = 12
+
+async function upkeep(
+  pool: pg.Pool,
+  hf: Holdfast<pg.PoolClient>,
+  run: () => Promise<number>,
+): Promise<number> {
+  await using _ = await keeping(pool, async (client) =>
+    client.query('SELECT count(*) FROM holdfast.movement'),
+  )
+  let isOver = false
+  const keptUp = (async () => {
+    while (!isOver) {
+      months += 1
+      await hf.ledger.maintain({ monthsAhead: months, wait: '500 ms' }).catch(() => undefined)
+      await migrate(fromPg(pool))
+    }
+  })()
+  const done = await run()
+  isOver = true
+  await keptUp
+  return done
+}
+
+interface Side {
+  readonly label: string
+  run(): Promise<number>
+}
+
+/** Both in turn, a warm-up before; the ratio of what they got done. */
+async function versus(
+  { name, bar }: { readonly name: string; readonly bar: number },
+  measured: Side,
+  baseline: Side,
+  { rounds, keptMs }: Length,
+  progress: (text: string) => void,
+): Promise<Comparison> {
+  const ratios: number[] = []
+  const perSecond: [number[], number[]] = [[], []]
+  for (let round = 1; round <= rounds; round += 1) {
+    const alone = await baseline.run()
+    const beside = await measured.run()
+    ratios.push(beside / alone)
+    perSecond[0].push((beside * 1_000) / keptMs)
+    perSecond[1].push((alone * 1_000) / keptMs)
+    progress(`${name}: round ${round} of ${rounds}, ${(beside / alone).toFixed(2)}`)
+  }
+  const side = (values: readonly number[], label: string): { value: string; label: string } => ({
+    value: `${Math.round(quantile(values, 0.5))}/s`,
+    label,
+  })
+  return {
+    name,
+    bar,
+    ratio: summarise(ratios),
+    sides: [side(perSecond[0], measured.label), side(perSecond[1], baseline.label)],
+  }
+}

@@ -1,0 +1,88 @@
+import type { Ledger, UsageBy, UsageOptions } from 'holdfast/ledger'
+import { type Call, done, failed, Misuse, unconfirmed } from '../command.ts'
+import { numberOf } from '../number-flag.ts'
+import { lookOf } from '../render/look.ts'
+import { cleanText } from '../terminal/clean-text.ts'
+import { renderFollowers, renderKeys, renderUsage } from '../render/ledger-reports.ts'
+
+type Books = Ledger<unknown>
+
+export async function listKeys(call: Call, ledger: Books, book: string): Promise<number> {
+  const { flags, around, printPainted } = call
+  const limit = numberOf(flags['limit'], 'limit') ?? 100
+  const { after } = flags
+  const page = await ledger.keys(book, {
+    limit,
+    amounts: 'bigint',
+    ...(typeof after === 'string' ? { after } : {}),
+  })
+  const lines = renderKeys(page.keys, lookOf(around.terminal))
+  if (page.next !== undefined) lines.push('', `More: --after ${quoted(cleanText(page.next))}`)
+  printPainted(withTexts(page), `${lines.join('\n')}\n`)
+  return done
+}
+
+export async function showUsage(call: Call, ledger: Books, book: string): Promise<number> {
+  const { flags, around, printPainted } = call
+  const by = typeof flags['by'] === 'string' ? flags['by'].split(',') : []
+  const { key, scope, per } = flags
+  const timeZone = flags['time-zone']
+  const to = momentOf(flags['to'], 'to') ?? new Date()
+  const usage = await ledger.usage(book, {
+    from: momentOf(flags['from'], 'from') ?? new Date(to.getTime() - 30 * 86_400_000),
+    to,
+    by: by as UsageBy[],
+    amounts: 'bigint',
+    ...(typeof per === 'string' ? { per: per as NonNullable<UsageOptions['per']> } : {}),
+    ...(typeof timeZone === 'string' ? { timeZone } : {}),
+    ...(typeof key === 'string' ? { key } : {}),
+    ...(typeof scope === 'string' ? { scope } : {}),
+  })
+  const lines = renderUsage(usage.rows, { by, per }, lookOf(around.terminal))
+  if (!usage.complete)
+    lines.push(
+      '',
+      'Something of this time may have been dropped or forgotten: the sums may be too low.',
+    )
+  printPainted(withTexts(usage), `${lines.join('\n')}\n`)
+  return done
+}
+
+export async function listFollowers(call: Call, ledger: Books): Promise<number> {
+  const followers = await ledger.followers()
+  const lines = renderFollowers(followers, lookOf(call.around.terminal))
+  call.printPainted({ followers }, `${lines.join('\n')}\n`)
+  return done
+}
+
+export async function unfollow(call: Call, ledger: Books, name: string): Promise<number> {
+  const followers = await ledger.followers()
+  const isKnown = followers.some((one) => one.name === name)
+  const isDone = call.flags['yes'] === true && isKnown && (await ledger.unfollow(name))
+  const words = !isKnown
+    ? 'Nobody follows under this name.'
+    : isDone
+      ? 'Forgotten. Movements it has not read may be dropped now.'
+      : 'It would be forgotten, and movements it has not read might be dropped.\nNothing was changed: say --yes to do it.'
+  call.print({ name, known: isKnown, done: isDone }, `${words}\n`)
+  return isDone ? done : isKnown ? unconfirmed : failed
+}
+
+function momentOf(value: unknown, flag: string): Date | undefined {
+  if (typeof value !== 'string') return undefined
+  const moment = new Date(value)
+  if (Number.isFinite(moment.getTime())) return moment
+  throw new Misuse(`--${flag} must be a date like 2026-11-01 or 2026-11-01T12:00:00Z.`)
+}
+
+/** As a shell takes it. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
+}
+
+/** JSON has no bigint. */
+function withTexts(value: object): object {
+  return JSON.parse(
+    JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part)),
+  ) as object
+}

@@ -1,0 +1,73 @@
+/** With --json every failure is `{"error":{"code","message","next"}}`, as docs/cli.md says. */
+import { type ErrorCode, errorCodes, HoldfastError } from 'holdfast/errors'
+import { describe, expect, test } from 'vitest'
+import { failureOf } from '../../src/failure.ts'
+import { runCommand } from '../support/run-command.ts'
+
+const codes = Object.keys(errorCodes) as ErrorCode[]
+const blocker = { pid: 7, name: 'cart:1', ageMs: 5, state: 'active', query: '' }
+
+describe('an error of the library', () => {
+  test.each(codes)('%s: the next step is apart from the message', (code) => {
+    const { next, what } = errorCodes[code]
+    expect(failureOf(new HoldfastError(code))).toEqual({ code, message: `${code}: ${what}`, next })
+    const about = new HoldfastError(code, { details: { subject: 'it' }, blockers: [blocker] })
+    expect(failureOf(about)).toEqual({
+      code,
+      message: `${code} (it): ${what} Blocked by pid 7, cart, for 5 ms, active.`,
+      next,
+    })
+  })
+
+  test('what PostgreSQL said belongs to the message', () => {
+    const error = new HoldfastError('SCHEMA_FAILED', { cause: new Error('permission denied') })
+    expect(failureOf(error)).toEqual({
+      code: 'SCHEMA_FAILED',
+      message: expect.stringMatching(/\nPostgreSQL said: permission denied$/),
+      next: errorCodes.SCHEMA_FAILED.next,
+    })
+  })
+
+  test('of another copy, with a code that is not known here, is told as it is', () => {
+    const error = Object.assign(new HoldfastError('OPTION_INVALID'), { code: 'FROM_LATER' })
+    expect(failureOf(error)).toEqual({ code: 'FROM_LATER', message: error.message, next: '' })
+  })
+})
+
+describe('what is not understood', () => {
+  const secret = 'postgres://u:s3cret@127.0.0.1:1/x'
+  const general = 'Run `holdfast --help`.'
+  const of = (command: string): string => `Run \`holdfast ${command} --help\`.`
+  test.each([
+    [['--json'], 'No such command: --json.', general],
+    [['migarte', '--json'], 'No such command: migarte.', general],
+    [[secret, '--json'], 'No such command.', general],
+    [['--json', 'migrate'], 'No such command: --json.', general],
+    [['migrate', '--json', '--nope'], "Unknown option '--nope'.", of('migrate')],
+    [['migrate', secret, '--json'], 'Only flags can follow the command.', of('migrate')],
+    [['grants', '--json'], '--role is needed.', of('grants')],
+    [['why', '--json'], '<pid> is needed.', of('why')],
+    [['why', 'x', '--json', '--database-url', secret], /^<pid> is the process id/, of('why')],
+    [['migrate', '--json'], /^migrate needs a database: /, of('migrate')],
+    [['plan', '--schema', 'public', '--json'], /^--schema .*\.$/, of('plan')],
+    [['plan', '--config', '/nowhere.json', '--json'], /cannot be read/, of('plan')],
+  ])('%j: one line of JSON, exit code 2', async (args, message, next) => {
+    const { code, out, err } = await runCommand(args)
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toMatch(/^\{.*\}\n$/)
+    expect(JSON.parse(err)).toEqual({
+      error: {
+        code: 'USAGE',
+        message: typeof message === 'string' ? message : expect.stringMatching(message),
+        next,
+      },
+    })
+    expect(err).not.toContain('s3cret')
+  })
+
+  test('without --json it is text', async () => {
+    const { code, err } = await runCommand(['grants'])
+    expect(code).toBe(2)
+    expect(err).toMatch(/^--role is needed\.\n\nUsage: holdfast grants \[flags\]\n/)
+  })
+})

@@ -1,0 +1,5 @@
+-- The least that a line has to get: all that it asks for, or anything at all.
+CREATE OR REPLACE FUNCTION :"schema".least_of(amount bigint, flag integer) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN flag & 1024 <> 0 THEN 1 ELSE amount END
+$$;

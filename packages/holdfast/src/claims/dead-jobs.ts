@@ -1,0 +1,70 @@
+import type { Driver, Row } from '../core/driver.ts'
+import { needingTables } from '../tx/call-function.ts'
+import { createDead, type DeadRows } from './dead.ts'
+import { leaseSettings } from './layout.ts'
+import { workTable } from './work-table.ts'
+
+/** A job of the table `work` that had its last attempt. */
+export interface DeadJob<P = unknown> {
+  readonly id: string
+  readonly queue: string
+  readonly scope: string
+  readonly payload: P
+  readonly priority: number
+  readonly uniqueKey: string | undefined
+  readonly maxAttempts: number
+  readonly enqueuedAt: Date
+  /** When it was due last. */
+  readonly runAt: Date
+}
+
+/** Which jobs. */
+export interface DeadJobsOptions {
+  /** Only of this queue. @defaultValue all of them */
+  readonly queue?: string
+  /** Where the table is. @defaultValue 'holdfast' */
+  readonly schema?: string
+}
+
+/**
+ * The dead jobs of the table `work`, of one queue or of all: for whoever looks after a database without
+ * declaring its queues. `hf.work(…).dead` is the same for one queue.
+ *
+ * @example
+ * const dead = createDeadJobs(fromPg(pool))
+ * const { rows } = await dead.list()
+ * await dead.retry(rows.map(({ key }) => key), { by: 'ops' })
+ */
+export function createDeadJobs<Tx, P = unknown>(
+  driver: Driver<Tx>,
+  { queue, schema = 'holdfast' }: DeadJobsOptions = {},
+): DeadRows<DeadJob<P>> {
+  const dead = createDead(driver, leaseSettings(workTable(schema, queue), undefined), {
+    // The id alone: nobody who looks at a job knows its bucket.
+    key: ['id'],
+    listedBy: ['queue', 'run_at', 'bucket', 'id'],
+    asJson: true,
+    read: readJob<P>,
+  })
+  return {
+    list: (options) => needingTables(dead.list(options)),
+    get: (key) => needingTables(dead.get(key)),
+    retry: (keys, options) => needingTables(dead.retry(keys, options)),
+    delete: (keys, options) => needingTables(dead.delete(keys, options)),
+  }
+}
+
+function readJob<P>(row: Row): DeadJob<P> {
+  const uniqueKey = row['unique_key']
+  return {
+    id: String(row['id']),
+    queue: String(row['queue']),
+    scope: String(row['scope']),
+    payload: row['payload'] as P,
+    priority: Number(row['priority']),
+    uniqueKey: typeof uniqueKey === 'string' ? uniqueKey : undefined,
+    maxAttempts: Number(row['max_attempts']),
+    enqueuedAt: new Date(String(row['enqueued_at'])),
+    runAt: new Date(String(row['run_at'])),
+  }
+}

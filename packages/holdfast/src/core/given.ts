@@ -1,0 +1,42 @@
+import { holdfastError } from './errors.ts'
+
+/**
+ * The options of a call; nothing is none. A number or a text in their place, such as a wait, would be passed over
+ * without a word.
+ *
+ * @throws OPTION_INVALID
+ */
+export function optionsGiven<O extends object>(given: O | undefined, option = 'options'): O {
+  if (given === undefined) return {} as O
+  if (typeof given === 'object' && given !== null && !Array.isArray(given)) return given
+  throw notGiven(option, 'an object')
+}
+
+/** @throws OPTION_INVALID */
+export function assertFunction(given: unknown, option = 'body'): void {
+  if (typeof given !== 'function') throw notGiven(option, 'a function')
+}
+
+/** Of an option, where it was given. @throws OPTION_INVALID */
+export function assertSignal(given: unknown, option = 'signal'): void {
+  if (given !== undefined && !(given instanceof AbortSignal))
+    throw notGiven(option, 'an AbortSignal')
+}
+
+/** Of an option, where it was given. @throws OPTION_INVALID */
+export function assertText(given: unknown, option: string): void {
+  if (given !== undefined && typeof given !== 'string') throw notGiven(option, 'a text')
+}
+
+/** Names of columns and the like, where they were given. @throws OPTION_INVALID */
+export function assertTexts(given: unknown, option: string): void {
+  if (given === undefined) return
+  if (!Array.isArray(given) || !given.every((each) => typeof each === 'string'))
+    throw notGiven(option, 'a list of texts')
+}
+
+function notGiven(option: string, wanted: string): Error {
+  return holdfastError('OPTION_INVALID', {
+    details: { option, subject: `${option} must be ${wanted}` },
+  })
+}

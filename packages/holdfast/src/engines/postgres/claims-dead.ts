@@ -1,0 +1,147 @@
+import type { Row, Statement } from '../../core/driver.ts'
+import { columnOf, equals, inStatus, isServed, type Literal } from './claims.ts'
+import type { FinishLayout } from './claims-finish.ts'
+import { quoteIdentifier, quoteLiteral, tableText } from './identifier.ts'
+import { columnList, sameKey, typedRecord } from './rows.ts'
+
+/** Statements about rows that had their last attempt. Nobody works on them, so there is no token to fit. */
+
+/** Rows that had their last attempt, and the order in which they are shown. */
+export interface DeadLayout extends FinishLayout {
+  readonly dead: Literal
+  /** Columns that are never null and together name one row; the order of the list. */
+  readonly listedBy: readonly string[]
+  /** The whole row comes back as one JSON text, whatever the client makes of its types. */
+  readonly asJson: boolean
+}
+
+/** What is done about dead rows. */
+export type DeadVerb = 'retry' | 'delete'
+
+function isDead(layout: DeadLayout): string {
+  return `${inStatus(layout, layout.dead)}${isServed(layout)}`
+}
+
+function returned(layout: DeadLayout): string {
+  const { key, attempts, error, listedBy, asJson, columns } = layout
+  const place = listedBy.map((column) => `${quoteLiteral(column)}, ${columnOf(column)}`)
+  return [
+    ...key.map((column, at) => `${columnOf(column)}::text AS "#key${at}"`),
+    `${attempts === undefined ? 'NULL' : columnOf(attempts)}::text AS "#attempts"`,
+    `${error === undefined ? 'NULL' : columnOf(error)}::text AS "#error"`,
+    `pg_catalog.jsonb_build_object(${place.join(', ')})::text AS "#place"`,
+    ...(asJson ? [`pg_catalog.to_jsonb("#row")::text AS "#json"`] : columnList('"#row"', columns)),
+  ].join(', ')
+}
+
+/** The next dead rows behind a place, as `#place` told it. */
+export function listDead(layout: DeadLayout, limit: number, after: string | undefined): Statement {
+  const table = tableText(layout.table)
+  const by = layout.listedBy.map(columnOf).join(', ')
+  const place = layout.listedBy.map((column) => `("#after"."#typed").${quoteIdentifier(column)}`)
+  // The place is worked out once, not for each row.
+  const begin =
+    after === undefined
+      ? ''
+      : `WITH "#after" AS MATERIALIZED (SELECT ${typedRecord(table, '$2::text::jsonb')} AS "#typed")
+`
+  const beyond =
+    after === undefined
+      ? ''
+      : ` AND (${by}) > (${place.map((each) => `(SELECT ${each} FROM "#after")`).join(', ')})`
+  return {
+    text: `${begin}SELECT ${returned(layout)} FROM ${table} AS "#row"
+WHERE ${isDead(layout)}${beyond} ORDER BY ${by} LIMIT $1::text::int8`,
+    values: [String(limit), ...(after === undefined ? [] : [after])],
+  }
+}
+
+function given({ table, key }: DeadLayout): string {
+  const typed = key.map((column) => `("#g"."#typed").${quoteIdentifier(column)}`)
+  return `"#given" AS MATERIALIZED (
+  SELECT "#g"."#at", ${typed.join(', ')}
+  FROM (
+    SELECT "#element"."#at", ${typedRecord(tableText(table), '"#element"."#value"')} AS "#typed"
+    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+  ) AS "#g"
+)`
+}
+
+function keysJson({ key }: DeadLayout, keys: readonly (readonly string[])[]): string {
+  return JSON.stringify(
+    keys.map((values) => Object.fromEntries(key.map((column, at) => [column, values[at]]))),
+  )
+}
+
+/** One dead row by its key. */
+export function findDead(layout: DeadLayout, key: readonly string[]): Statement {
+  return {
+    text: `WITH ${given(layout)} SELECT ${returned(layout)}
+FROM "#given" JOIN ${tableText(layout.table)} AS "#row" ON ${sameKey('"#row"', '"#given"', layout.key)}
+WHERE ${isDead(layout)}`,
+    values: [keysJson(layout, [key])],
+  }
+}
+
+/** Makes dead rows pending again, with all their attempts before them, or deletes them. Tells the places done. */
+export function changeDead(
+  layout: DeadLayout,
+  verb: DeadVerb,
+  keys: readonly (readonly string[])[],
+): Statement {
+  const table = tableText(layout.table)
+  const onHeld = sameKey('"#row"', '"#held"', layout.key)
+  const { status, pending, attempts, token, leaseUntil, runAt } = layout
+  const set = [
+    `${quoteIdentifier(status)} = ${pending ?? 'NULL'}`,
+    `${quoteIdentifier(token)} = NULL`,
+    `${quoteIdentifier(leaseUntil)} = NULL`,
+    ...(attempts === undefined ? [] : [`${quoteIdentifier(attempts)} = 0`]),
+    // Its own place, so that rows that are retried together keep their order.
+    ...(runAt === undefined
+      ? []
+      : [`${quoteIdentifier(runAt)} = least(${columnOf(runAt)}, pg_catalog.clock_timestamp())`]),
+  ]
+  const change =
+    verb === 'delete'
+      ? `DELETE FROM ${table} AS "#row" USING "#held" WHERE ${onHeld}`
+      : `UPDATE ${table} AS "#row" SET ${set.join(', ')} FROM "#held" WHERE ${onHeld}`
+  const keyColumns = layout.key.map(columnOf).join(', ')
+  return {
+    text: `WITH ${given(layout)}, "#held" AS MATERIALIZED (
+  SELECT "#given"."#at", ${keyColumns}
+  FROM "#given" JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#given"', layout.key)}
+  WHERE ${equals(columnOf(status), layout.dead)} AND ${isDead(layout)}
+  ORDER BY ${layout.key.toSorted().map(columnOf).join(', ')}
+  FOR UPDATE OF "#row"
+), "#changed" AS (
+  ${change} RETURNING "#held"."#at"
+)
+SELECT "#changed"."#at"::text AS at FROM "#changed"`,
+    values: [keysJson(layout, keys)],
+    columns: ['at'],
+  }
+}
+
+/** One dead row as it came back. */
+export interface FoundDead {
+  readonly key: readonly string[]
+  readonly attempts: number | undefined
+  readonly error: string | undefined
+  readonly place: string
+  readonly row: Row
+}
+
+export function deadFrom(layout: DeadLayout, rows: readonly Row[]): FoundDead[] {
+  return rows.map((found) => {
+    const own = Object.entries(found).filter(([name]) => !name.startsWith('#'))
+    const { '#attempts': attempts, '#error': error, '#json': json } = found
+    return {
+      key: layout.key.map((_, at) => String(found[`#key${at}`])),
+      attempts: typeof attempts === 'string' ? Number(attempts) : undefined,
+      error: typeof error === 'string' ? error : undefined,
+      place: String(found['#place']),
+      row: layout.asJson ? (JSON.parse(String(json)) as Row) : Object.fromEntries(own),
+    }
+  })
+}

@@ -1,0 +1,45 @@
+import { optionsGiven } from '../core/given.ts'
+import { type Wait, type WaitTerms, waitTerms } from '../core/wait.ts'
+
+/** How one acquisition waits. */
+export interface AcquireOptions {
+  /**
+   * Longest wait for all keys together, counted from the call. `'nowait'` does not wait; `'inherit'`
+   * leaves the transaction's own lock_timeout in force.
+   * @defaultValue '2 s', or sooner by the transaction's own lock_timeout
+   */
+  readonly wait?: Wait
+  /** @deprecated Say `wait`. */
+  readonly waitMs?: number | 'inherit'
+  /**
+   * Keep the transaction usable after a timeout, by a savepoint (two more round trips).
+   * @defaultValue false
+   */
+  readonly keepTransaction?: boolean
+  /**
+   * Allow REPEATABLE READ and SERIALIZABLE, where what is read after the lock may be older than the
+   * lock. At SERIALIZABLE PostgreSQL catches that, but only if the other writer is SERIALIZABLE too.
+   * @defaultValue false
+   */
+  readonly allowStaleSnapshot?: boolean
+}
+
+/** `AcquireOptions`, checked. */
+export interface AcquireTerms {
+  readonly wait: WaitTerms
+  readonly keepTransaction: boolean
+  readonly allowStaleSnapshot: boolean
+}
+
+/** @throws OPTION_INVALID */
+export function acquireTerms(usual: WaitTerms, options: AcquireOptions | undefined): AcquireTerms {
+  const {
+    wait,
+    waitMs,
+    keepTransaction = false,
+    allowStaleSnapshot = false,
+  } = optionsGiven(options)
+  const given =
+    wait === undefined ? waitTerms(waitMs, usual, ['inherit'], 'waitMs') : waitTerms(wait, usual)
+  return { wait: given, keepTransaction, allowStaleSnapshot }
+}

@@ -1,0 +1,6 @@
+import { lockKey } from '../core/lock-key.ts'
+
+/** The number that installers of a schema of this name lock. */
+export function installersLock(schema: string): bigint {
+  return lockKey('holdfast.schema', schema).lock.id
+}
