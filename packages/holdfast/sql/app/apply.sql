@@ -567,6 +567,9 @@ BEGIN
           s_allowance[s] := greatest(allowed, s_debited[s] + s_held[s] - s_credited[s]);
         ELSIF every IS NULL THEN
           s_allowance[s] := allowed;
+        ELSIF NOT s_pinned[s] THEN
+          -- What can be taken at a rate is in the balance, also if the account had an allowance before.
+          s_allowance[s] := 0;
         END IF;
         m_line[m] := k;
         m_slot[m] := s;

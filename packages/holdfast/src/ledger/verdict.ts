@@ -1,6 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import { type LineAnswer, statuses } from './answer.ts'
-import { flags, kinds } from './operation.ts'
+import { flags, kinds, type Line } from './operation.ts'
 import type { Request } from './request.ts'
 
 /** A balance as one operation left it. */
@@ -50,7 +50,7 @@ export interface Accepted<A> extends Balance<A> {
   readonly at: Date
   /** Of a hold: settle, release or extend it by this id, from anywhere. */
   readonly holdId: string | undefined
-  /** Of a hold: when it expires by itself. */
+  /** Of a hold: when it expires by itself; of one with several lines, the first of them. */
   readonly expiresAt: Date | undefined
   /** With `upTo`: how much was taken. */
   readonly taken: A | undefined
@@ -161,8 +161,10 @@ export function verdictOf<A>(
     blocking === undefined && remembered.some(({ status }) => status > statuses.replayed)
   if (first === undefined || unexplained) throw holdfastError('LEDGER_ANSWER_UNREADABLE')
   const offset = request.operation.lines.length === 1 ? 0 : firstLineOf(answers)
+  const lineOf = (answer: LineAnswer): Line | undefined =>
+    request.operation.lines[answer.line - offset] ?? request.operation.lines[0]
   const lines = remembered.map((answer) => {
-    const line = request.operation.lines[answer.line - offset] ?? request.operation.lines[0]
+    const line = lineOf(answer)
     return {
       book: line?.book ?? request.operation.book,
       key: line?.key,
@@ -179,7 +181,7 @@ export function verdictOf<A>(
       replayed,
       at: dateOf(first.at) ?? new Date(0),
       holdId: request.holdId,
-      expiresAt: expiryIn(request, holdOf(request, remembered, offset) ?? first),
+      expiresAt: earliest(remembered.map((answer) => expiryIn(lineOf(answer), answer))),
       taken: takenIn(request, first, amounts),
       ...balanceOf(first, amounts),
       lines,
@@ -221,7 +223,7 @@ function accepted<A>(request: Request, answer: LineAnswer, amounts: AmountReader
     replayed: false,
     at: dateOf(answer.at) ?? new Date(0),
     holdId: request.holdId,
-    expiresAt: expiryIn(request, answer),
+    expiresAt: expiryIn(line, answer),
     taken: takenIn(request, answer, amounts),
     available,
     credited,
@@ -233,20 +235,14 @@ function accepted<A>(request: Request, answer: LineAnswer, amounts: AmountReader
   }
 }
 
-/** The answer to the line that puts something aside. */
-function holdOf(
-  { operation: { lines } }: Request,
-  answers: readonly LineAnswer[],
-  offset: number,
-): LineAnswer | undefined {
-  return answers.find(({ line }) => lines[line - offset]?.kind === kinds.hold)
+/** Of a line that makes or extends a hold. */
+function expiryIn(line: Line | undefined, { extra }: LineAnswer): Date | undefined {
+  return line?.kind === kinds.hold || line?.kind === kinds.extend ? dateOf(extra) : undefined
 }
 
-/** Of a hold that was made or extended. */
-function expiryIn({ id, holdId }: Request, { extra }: LineAnswer): Date | undefined {
-  return holdId !== undefined || (extra !== undefined && id === undefined)
-    ? dateOf(extra)
-    : undefined
+function earliest(dates: readonly (Date | undefined)[]): Date | undefined {
+  const times = dates.flatMap((date) => (date === undefined ? [] : [date.getTime()]))
+  return times.length === 0 ? undefined : new Date(Math.min(...times))
 }
 
 function takenIn<A>(

@@ -73,9 +73,9 @@ export class GrantsModel {
     return this.#remaining() - this.#remaining(isOpenTo(feature))
   }
 
-  /** Some of it is, or may become so. */
+  /** Some of it is, was or may become so. */
   get isRestricted(): boolean {
-    return this.#active().some(({ onlyFor }) => onlyFor !== undefined)
+    return this.#data.grants.some(({ onlyFor }) => onlyFor !== undefined)
   }
 
   /** `used/remaining/lapsed` by name. */

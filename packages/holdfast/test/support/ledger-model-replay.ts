@@ -54,8 +54,7 @@ export function replayOf(
   if (applied.refusal !== undefined) return { ...applied.refusal, replayed: true }
   const first = found.get(0)
   const id = 'id' in command ? command.id : -1
-  const held = [...found.values()].find(({ kind }) => kind === 'hold')
-  const part = holds.get(id)?.find(({ account }) => account === held?.account)
+  const until = (holds.get(id) ?? []).flatMap((part) => expires.get(part) ?? [])
   return {
     ok: true,
     replayed: true,
@@ -64,7 +63,7 @@ export function replayOf(
     state: undefined,
     lines: lines.map((_, at) => found.get(at)?.answer as AnswerLine),
     at: first?.at,
-    expiresAt: part && expires.get(part),
+    expiresAt: until.length === 0 ? undefined : Math.min(...until),
   }
 }
 

@@ -307,7 +307,7 @@ export class LedgerModel {
     if (isRate) standing.refilledAt = outcome.refilledAt
     // A wall is never crossed, so a lower allowance only stops what comes next.
     if (standing.walled) standing.allowance = Math.max(allowed, -balanceOf(standing))
-    else if (!isRate) standing.allowance = allowed
+    else standing.allowance = isRate ? 0 : allowed
     if (until !== undefined) standing.dueAt = Math.min(standing.dueAt, until)
     const { part, kind } = line
     if (part !== undefined) {
@@ -326,8 +326,9 @@ export class LedgerModel {
   #accepted(steps: readonly Step[]): Answer {
     const [first] = steps
     const at = first?.outcome.replayed?.at ?? first?.standing?.movedAt
-    const held = steps.find(({ line }) => line.kind === 'hold') ?? first
-    const isHold = held?.line.kind === 'hold' || held?.line.kind === 'extend'
+    const until = steps
+      .filter(({ line }) => line.kind === 'hold' || line.kind === 'extend')
+      .flatMap(({ outcome }) => outcome.until ?? [])
     return {
       ok: true,
       replayed: steps.some(({ outcome }) => outcome.replayed !== undefined),
@@ -340,7 +341,7 @@ export class LedgerModel {
         refusal: undefined,
       })),
       at: at === undefined || at === -Infinity ? 0 : at,
-      expiresAt: isHold ? held.outcome.until : undefined,
+      expiresAt: until.length === 0 ? undefined : Math.min(...until),
     }
   }
 

@@ -40,6 +40,29 @@ async function ended({ key, credits }: Place): Promise<void> {
   await credits.voidGrant(key, 'gone', { operationId: 'void' })
 }
 
+describe('when a hold of several lines expires', () => {
+  test.each([['1 h', '2 h'] as const, ['2 h', '1 h'] as const])(
+    'is the first: %s, %s',
+    async (...ttls) => {
+      const { key, credits } = place()
+      const keys = [key, fresh()]
+      for (const one of keys) await credits.grant(one, 10, { operationId: one, scope: key })
+      const held = async (order: readonly number[]): Promise<number> => {
+        const lines = order.map(
+          async (at) => await credits.line(keys[at] as string, 1, { ttl: ttls[at] as '1 h' }),
+        )
+        const how = { operationId: 'hold', scope: key }
+        const verdict = await fixture.hf.ledger.apply(await Promise.all(lines), how)
+        if (!verdict.ok || verdict.expiresAt === undefined) throw new Error('not held')
+        return (verdict.expiresAt.getTime() - verdict.at.getTime()) / 60_000
+      }
+      expect(await held([0, 1])).toBe(60)
+      // A repetition that names them the other way round is told the same.
+      expect(await held([1, 0])).toBe(60)
+    },
+  )
+})
+
 describe('what lapses at once', () => {
   test.each([{}, { ttl: '1 min' } as const])('is not there for another line: %j', async (how) => {
     const at = place()
