@@ -1,5 +1,9 @@
 import { barrier } from '@holdfast/testkit'
-import { canGive, zero } from '../../packages/holdfast/test/support/ledger-accounts.ts'
+import {
+  canGive,
+  type HoldPart,
+  zero,
+} from '../../packages/holdfast/test/support/ledger-accounts.ts'
 import type { Answer, Command } from '../../packages/holdfast/test/support/ledger-command.ts'
 import type { LedgerModel } from '../../packages/holdfast/test/support/ledger-model.ts'
 import { same, type Step } from './ledger-model-history.ts'
@@ -79,9 +83,15 @@ function placesOf(
       part !== undefined && (part.state === 'expired' || part.expiresAt <= model.accounts.now)
     const isIgnored = command.act === 'settle' && command.late === 'ignore' && isExpired
     const isLater = answer.replayed || command.act === 'extend' || isIgnored
-    return account === undefined ? [] : [{ account, at: isLater ? sequence + 0.5 : sequence }]
+    // What had ended before may be found so at any time since.
+    if (account === undefined || (answer.replayed && isOver(part))) return []
+    return [{ account, at: isLater ? sequence + 0.5 : sequence }]
   })
-  return { places, isKnown: places.length === lines.length }
+  return { places, isKnown: lines.every(({ account }) => account !== undefined) }
+}
+
+function isOver(part: HoldPart | undefined): boolean {
+  return part !== undefined && part.state !== 'open' && part.state !== 'expired'
 }
 
 /** Of two that extend a hold, the one that was told the earlier time came first; of equal ones, the longer. */

@@ -197,6 +197,8 @@ export function renderAccount(
           { title: 'of', of: ({ amount }) => amount, right: true },
           { title: 'priority', of: ({ priority }) => String(priority), right: true },
           { title: 'expires', of: ({ expiresAt }) => moment(expiresAt) },
+          { title: 'state', of: ({ state }) => state },
+          { title: 'only for', of: ({ onlyFor }) => onlyFor?.join(', ') ?? '' },
         ],
         grants,
         look,

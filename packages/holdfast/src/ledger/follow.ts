@@ -84,7 +84,7 @@ export interface KnownFollower {
   readonly name: string
   readonly book: string | undefined
   readonly since: Date
-  /** Everything up to then was read; nothing newer is dropped by `maintain`. Undefined: not yet. */
+  /** What was committed by then was read; nothing newer is dropped by `maintain`. Undefined: nothing yet. */
   readonly readUpTo: Date | undefined
 }
 

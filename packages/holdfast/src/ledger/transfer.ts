@@ -21,6 +21,9 @@ export function transferLines(transfer: Transfer): readonly PreparedLine[] {
   if (from.some(({ line }) => line.everyUs !== undefined)) {
     throw invalid('from', 'a rate fills up by itself: what is taken from it is not moved')
   }
+  if (to.some(({ line }) => from.some((leg) => isSameAccount(leg.line, line)))) {
+    throw invalid('to', 'what is taken from a key is not given to the same one')
+  }
   // What is not there is not moved, also where a quota may be used beyond its limit.
   const legs = (lines: readonly PreparedLine[], kind: Line['kind']): PreparedLine[] =>
     lines.map((prepared) => {
@@ -28,6 +31,10 @@ export function transferLines(transfer: Transfer): readonly PreparedLine[] {
       return { ...prepared, line: { ...prepared.line, kind, flags: bits } }
     })
   return [...legs(from, kinds['transfer-out']), ...legs(to, kinds['transfer-in'])]
+}
+
+function isSameAccount(one: Line, other: Line): boolean {
+  return one.book === other.book && one.key === other.key && one.scope === other.scope
 }
 
 /** Undefined if there is none, or one of another kind. */

@@ -73,7 +73,7 @@ export async function observeUsage<Tx>(
     readUsage(looking.schema, question),
   )
   const rows = (answer?.rows ?? []).map(usageOf)
-  return { from: from.toISOString(), rows, complete: answer?.complete ?? true }
+  return { from: from.toISOString(), rows, complete: answer?.complete ?? false }
 }
 
 interface StoredUsage extends Pick<ObservedUsage, 'used' | 'refunded' | 'over' | 'movements'> {

@@ -281,7 +281,7 @@ export interface ObservedFollower {
   /** Absent if of all books. */
   readonly book?: string
   readonly since: string
-  /** Everything up to then was read; absent: nothing yet. */
+  /** What was committed by then was read; absent: nothing yet. */
   readonly readUpTo?: string
 }
 

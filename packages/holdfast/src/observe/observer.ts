@@ -58,7 +58,7 @@ export interface BookKeys {
 /** What a key used of a book lately. */
 export interface UsageReport {
   readonly from: string
-  /** By feature; none of a rate, which keeps no usage. */
+  /** By feature; none, and not complete, of a rate: it keeps no usage. */
   readonly rows: readonly ObservedUsage[]
   /** False if something of this time may have been dropped or forgotten. */
   readonly complete: boolean

@@ -46,7 +46,7 @@ export type QuotaOptions<K extends AmountKind = 'number'> = Window &
     readonly limit: Amount | ((key: string) => Amount | Promise<Amount>)
     /**
      * Whether what goes beyond the limit is taken as well: `available` is below zero then, and `over` of `ledger.usage`
-     * says how much it was. For calendar windows. @defaultValue false
+     * says how much it was. With `per`. @defaultValue false
      */
     readonly overage?: boolean
     /** @defaultValue 'number' */
@@ -139,7 +139,7 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
 
   const beyond = options.overage === true ? { flags: flags.unchecked } : {}
   if (options.overage === true && !('per' in options)) {
-    throw invalid('overage', 'overage is for calendar windows: a rate would never be refused')
+    throw invalid('overage', 'overage goes with per: a rate or a rolling window would never refuse')
   }
 
   const limitText = (limit: Amount): string => {

@@ -1,4 +1,5 @@
 /** Keys, usage by period, key and feature, and what was used beyond the limit. */
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { asSuperuser, growOlder } from '../../support/ledger-past.ts'
@@ -9,6 +10,13 @@ const around = (): { from: Date; to: Date } => ({
   from: new Date(Date.now() - 3_600_000),
   to: new Date(Date.now() + 3_600_000),
 })
+
+interface Step {
+  readonly act: string
+  readonly amount: number
+  readonly limit: number
+  readonly which: number
+}
 
 describe('keys', () => {
   test('come in their order, page by page, with every scope once', async () => {
@@ -157,6 +165,63 @@ describe('usage', () => {
       expect(rows).toMatchObject([{ used, over }])
     },
   )
+
+  // Whatever the limits were in between: never below zero, and never more than was used.
+  test('beyond limits that change', async () => {
+    const step = fc.record({
+      act: fc.constantFrom('take', 'take', 'refund', 'refund', 'limit'),
+      amount: fc.integer({ min: 1, max: 15 }),
+      limit: fc.integer({ min: 0, max: 60 }),
+      which: fc.nat(),
+    })
+    const holds = async (steps: readonly Step[]): Promise<void> => {
+      const quota = fixture.hf.quota({ name: fresh(), limit: 20, per: 'month', overage: true })
+      const taken: { operationId: string; left: number }[] = []
+      let [limit, used, over] = [20, 0, 0]
+      for (const { act, amount, limit: next, which } of steps) {
+        const last = taken[which % taken.length]
+        if (act === 'limit') {
+          limit = next
+          await quota.setLimit('a', limit, operation())
+        } else if (act === 'take') {
+          const { operationId } = operation()
+          taken.push({ operationId, left: amount })
+          await quota.consume('a', amount, { operationId })
+          used += amount
+          over += Math.min(amount, Math.max(used - limit, 0))
+        } else if (last !== undefined && last.left > 0) {
+          const given = Math.min(amount, last.left)
+          last.left -= given
+          await quota.refund('a', given, { of: last.operationId, ...operation() })
+          used -= given
+          over = Math.max(over - given, 0)
+        }
+        expect(over).toBeLessThanOrEqual(used)
+      }
+      const { rows } = await fixture.hf.ledger.usage(quota.name, around())
+      expect(rows).toMatchObject(taken.length === 0 ? [] : [{ used, over }])
+    }
+    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), holds), { numRuns: 15 })
+  })
+
+  test('by feature is not complete where nothing says what was refunded', async () => {
+    const quota = fixture.hf.quota({ name: fresh(), limit: 100, per: 'month' })
+    const { operationId } = operation()
+    await quota.consume('a', 30, { operationId, feature: 'chat' })
+    await quota.refund('a', 10, { of: operationId, ...operation() })
+    const asked = { ...around(), by: ['feature'] as const }
+    expect(await fixture.hf.ledger.usage(quota.name, asked)).toMatchObject({
+      rows: [{ feature: 'chat', used: 20 }],
+      complete: true,
+    })
+    await asSuperuser(
+      fixture.observer,
+      `DELETE FROM holdfast.operation o USING holdfast.account a
+       WHERE a.book = '${quota.name}' AND o.bucket = a.bucket AND o.account = a.id AND o.kind = 2`,
+    )
+    expect(await fixture.hf.ledger.usage(quota.name, asked)).toMatchObject({ complete: false })
+    expect(await fixture.hf.ledger.usage(quota.name, around())).toMatchObject({ complete: true })
+  })
 
   test('of a rate is not told, since what flows in is booked with what is taken', async () => {
     const rate = fixture.hf.quota({ name: fresh(), limit: 100, rate: '1 s' })

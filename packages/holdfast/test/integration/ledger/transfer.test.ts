@@ -126,6 +126,7 @@ describe('a transfer', () => {
       [[await wallet.line('ann', 5, { ttl: '1 h' })], [give]],
       [[await wallet.line('ann', 5, { of: 'x' })], [give]],
       [[await rolling.line('ann', 5)], [give]],
+      [[take], [wallet.grantLine('ann', 5)]],
     ]
     for (const [from, to] of wrong) {
       await expect(fixture.hf.ledger.transfer({ from, to }, across())).rejects.toMatchObject({

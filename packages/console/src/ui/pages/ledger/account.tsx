@@ -274,7 +274,11 @@ function Used(): JSX.Element {
       <Loaded of={usage}>
         {({ rows, complete }) => (
           <>
-            {!complete && <p class="faint">Something of this time may have been dropped.</p>}
+            {!complete && (
+              <p class="faint">
+                Something of this time is not known: dropped, forgotten, or of a rate.
+              </p>
+            )}
             {rows.length === 0 ? (
               <p class="faint">Nothing was used, or it is a rate, which keeps no usage.</p>
             ) : (
