@@ -49,7 +49,8 @@ describe('held too long', () => {
 
   test("the caller's transaction: reported while open, silent once it ended unseen", async () => {
     const events = eventsOn<HeldLongEvent>('holdfast:lock.held-long')
-    const watched = fixture.create({ locks: { watch } })
+    // Between the two there is time to commit, also where everything is slow.
+    const watched = fixture.create({ locks: { watch: { heldLongMs: 60, heldTooLongMs: 1_000 } } })
     const client = await callerTransaction(fixture)
     await watched.locks.acquire(client, lockKey('held', 'caller'))
     await waitUntil('the warning', () => Promise.resolve(events.length >= 1 || undefined))

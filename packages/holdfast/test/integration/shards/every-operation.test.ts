@@ -172,7 +172,7 @@ function operations(): Record<'scope' | 'each', Record<string, Call>> & {
         await hf.ledger.apply([await quota.line(scope, 1)], { ...id(), scope }),
       'ledger.transfer': async (scope) =>
         hf.ledger.transfer(
-          { from: [await credits.line(scope, 1)], to: [credits.grantLine(scope, 1)] },
+          { from: [await quota.line(scope, 1)], to: [credits.grantLine(scope, 1)] },
           id(),
         ),
       'credits.grantLine': (scope) => Promise.resolve(credits.grantLine(scope, 1)),
