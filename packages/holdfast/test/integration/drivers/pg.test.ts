@@ -66,6 +66,22 @@ test('a statement that nobody waits for keeps the call no longer than a second',
   expect(await isKept(id)).toBe(false)
 })
 
+test('a connection that comes to rest after its body failed is kept', async () => {
+  const { pool, last } = hiding()
+  const own = new Error('of the body')
+  const driver = fromPg(pool)
+  const failing = driver.transaction(
+    async ({ native }) => {
+      void (native as pg.PoolClient).query('SELECT pg_sleep(0.05)').catch(() => undefined)
+      throw own
+    },
+    { scopes: [] },
+  )
+  expect(await rejected(failing)).toBe(own)
+  // It went back to the pool, and is as before.
+  expect((await last().query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+})
+
 describe('two statements at once', () => {
   type Both = NonNullable<Transaction<unknown>['both']>
   /** As the client is, and without what is needed to write to its connection, or to read its types. */
@@ -346,6 +362,23 @@ describe('a transaction that is ended past the handle', () => {
     expect(error.code).toBe('CONNECTION_LOST')
     expect(await isKept(id)).toBe(false)
   })
+
+  test('and if the body fails then, that is its cause', async () => {
+    const own = new Error('of the body')
+    const error = await rejected(
+      fixture.hf.transaction(
+        async (tx) => {
+          const gone = deferred()
+          tx.once('end', () => gone.resolve())
+          await fixture.observer.query('SELECT pg_terminate_backend($1)', [await pidOf(tx)])
+          await gone.promise
+          throw own
+        },
+        { retry: false },
+      ),
+    )
+    expect(error).toMatchObject({ code: 'CONNECTION_LOST', cause: own })
+  })
 })
 
 /** Accepts connections, and says nothing or hangs up. */
@@ -378,9 +411,10 @@ describe('connections of the pool', () => {
 
   test('are counted by what they are used for, when there is none', async () => {
     const began = performance.now()
-    const driver = small(4, 100)
+    const driver = small(5, 100)
     const [inside, done] = [deferred(), deferred()]
     const session = await driver.session()
+    const listening = await driver.listen?.('counted', () => undefined)
     const other = await driver.own.connect()
     const transacting = driver.transaction(
       async () => {
@@ -393,13 +427,13 @@ describe('connections of the pool', () => {
     const holder = await callerTransaction(fixture)
     await holder.query(`LOCK TABLE kept IN ACCESS EXCLUSIVE MODE`)
     const reading = driver.alone.query(statement('SELECT FROM kept'))
-    await waitUntil('all four are taken', () => (driver.own.totalCount === 4 ? true : undefined))
+    await waitUntil('all five are taken', () => (driver.own.totalCount === 5 ? true : undefined))
     const error = await rejected(driver.alone.query(statement('SELECT 1')))
     expect(error).toMatchObject({
       code: 'POOL_STARVED',
       details: {
-        subject: '4 connections, 1 in transactions of Holdfast, 1 taken by others',
-        held: { size: 4, transactions: 1, statements: 1, sessions: 1, others: 1, waiting: 1 },
+        subject: '5 connections, 1 in transactions of Holdfast, 1 taken by others',
+        held: { size: 5, transactions: 1, statements: 1, sessions: 2, others: 1, waiting: 1 },
       },
     })
     const { oldestMs } = error.details['held'] as { oldestMs: number }
@@ -410,6 +444,7 @@ describe('connections of the pool', () => {
     await holder.query('ROLLBACK')
     await reading
     await session.end()
+    await listening?.end()
     other.release()
     // Who is gone is not counted any more, and who waited in vain has taken nothing.
     await waitUntil('all are idle', () =>
