@@ -15,6 +15,7 @@ import { schedule } from './stress/schedule.ts'
 import { shards } from './stress/shards.ts'
 import { stock } from './stress/stock.ts'
 import { transfers } from './stress/transfers.ts'
+import { upgrade } from './stress/upgrade.ts'
 
 const shape = {
   command: 'stress',
@@ -24,6 +25,7 @@ const shape = {
     'ledger-model': ledgerModel,
     stock,
     transfers,
+    upgrade,
     schedule,
     once,
     claims,
@@ -44,7 +46,7 @@ const shape = {
   about: {
     seconds: 'about how long to run; without it, the full number of rounds',
     seed: 'a whole number; the same one makes the same choices',
-    count: 'how many bodies or transfers (only of `bodies` and `transfers`)',
+    count: 'how many bodies, transfers or movements (only of `bodies`, `transfers` and `upgrade`)',
     commands: 'how many commands to generate (only of `ledger-model`)',
     control: 'only this control (of `bodies` and `ledger-model`)',
     json: 'the last line of the output is one JSON object',

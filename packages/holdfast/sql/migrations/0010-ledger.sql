@@ -1,26 +1,9 @@
--- What an account can give is decided in one place, also for windows that nobody has opened yet: refusal() has to be
--- told of the key's own account.
-DROP FUNCTION IF EXISTS :"schema".refusal(
-  integer[], smallint[], uuid[], boolean[], smallint[], bigint[], bigint[], integer[], text[], text[], bigint[],
-  timestamptz
-);
+-- Internal functions that take other arguments now (refusal, replay, draw_grants, move_grants, open_grant) stay beside
+-- the new ones: a call of before that is under way while this commits goes on with them.
 
--- replay() has to be told of flags, and set_limit() whether a scope was given.
-DROP FUNCTION IF EXISTS :"schema".replay(
-  smallint, uuid, uuid, text, integer[], smallint[], smallint[], uuid[], bigint[], text[], text[]
-);
+-- set_limit() has to be told whether a scope was given.
 DROP FUNCTION IF EXISTS :"schema".set_limit(
   smallint, uuid, uuid, uuid, text, text, text, text, bigint, boolean, boolean, text, text, text
-);
-
--- Grants can be restricted to features.
-DROP FUNCTION IF EXISTS :"schema".draw_grants(smallint, uuid, bigint, bigint, boolean);
-DROP FUNCTION IF EXISTS :"schema".move_grants(
-  smallint, uuid, smallint, bigint, bigint, bigint, bigint, bigint, bigint, uuid, text, bigint, jsonb, jsonb,
-  timestamptz, bigint
-);
-DROP FUNCTION IF EXISTS :"schema".open_grant(
-  smallint, uuid, bigint, uuid, text, bigint, jsonb, jsonb, timestamptz, bigint
 );
 
 -- What a book was declared as when it was first used. Of each server its own: it has no bucket, and is not moved.

@@ -22,6 +22,7 @@ import { inspectPrivileges } from './inspect-privileges.ts'
 import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { changedMigrations, leftoverOf, newerThan } from './steps.ts'
+import { retired } from './retired.ts'
 import { isTrue } from '../core/is-true.ts'
 
 /** What is looked at. */
@@ -156,6 +157,7 @@ function findingsOf(whole: Difference, files: SchemaFiles, schema: string): Find
   })
   if (found === undefined) return [finding(`${object.kind}-missing`, 'is missing.')]
   if (expected === undefined) {
+    if (object.kind === 'function' && retired.has(name)) return []
     return [
       found['copy'] === 'yes'
         ? finding('trigger-disabled', 'is turned off on this partition.')

@@ -19,6 +19,19 @@ describe('the files in sql/', () => {
     expect(numbers).toEqual(numbers.map((_, at) => String(at + 1).padStart(4, '0')))
   })
 
+  test('no migration drops what functions of the version before may be calling', () => {
+    const inner = new Set(
+      inFolder(files, 'internal').map(({ name }) => name.split('/')[1] as string),
+    )
+    expect(inner.size).toBeGreaterThan(10)
+    const dropped = files.migrations.flatMap(({ text }) =>
+      [...text.matchAll(/DROP (?:FUNCTION|ROUTINE)[^;]*?:"schema"\.(\w+)/g)].map(
+        ([, name]) => name,
+      ),
+    )
+    expect(dropped.filter((name) => inner.has(name as string))).toEqual([])
+  })
+
   test.each(all.map((file) => [file.name, file] as const))(
     '%s ends with a semicolon, is text, has no transaction of its own',
     (_, file) => {
