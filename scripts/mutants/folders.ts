@@ -66,7 +66,11 @@ export const folders: Readonly<Record<string, Folder>> = {
     unit: ['unit/drivers/*.test.ts'],
     database: ['conformance/*.test.ts', 'integration/faults/outage.test.ts'],
   },
-  leases: { database: ['integration/leases/{guard,lease,role,session,leader}.test.ts'] },
+  // Leaders are tested with processes.
+  leases: {
+    only: /^(?!leader).*$/,
+    database: ['integration/leases/{guard,lease,role,session}.test.ts'],
+  },
   claims: { database: ['integration/claims/*.test.ts'] },
   once: { database: ['integration/once/*.test.ts'] },
   schedule: {
