@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { startPostgres, withClient } from '@holdfast/testkit'
@@ -15,7 +16,7 @@ import {
 } from '../../packages/holdfast/test/support/ledger-raw.ts'
 import { openPool } from '../harness/open-pool.ts'
 import type { StressScenario } from '../harness/stress-scenario.ts'
-import { loadHistory } from '../ledger/load-history.ts'
+import { type History, loadHistory } from '../ledger/load-history.ts'
 
 const fullCount = 10_000_000
 const briefCount = 20_000
@@ -23,7 +24,7 @@ const mostWaitMs = 1_000
 const callers = 6
 /** How long a caller's own transaction is open. */
 const transactionMs = 200
-/** The server's half of a second that a thoughtless change of a table would cost. */
+/** How long a thoughtless change of a table would keep everybody waiting. */
 const carelessMs = 1_500
 
 export const upgrade: StressScenario = {
@@ -85,13 +86,14 @@ async function played(
     each: Math.floor((movements * 0.9) / 1_000),
   }
   await loadHistory(url, history)
-  await using pool = await closing(await openPool(url, 3 * callers + 2))
+  const pool = await openPool(url, 3 * callers + 2)
+  await using _pool = { [Symbol.asyncDispose]: async () => await pool.end() }
   const violations: string[] = []
   const taken = new Map<string, number>()
   let [isOver, longestMs, writes] = [false, 0, 0]
-  const old = await takeOf01(pool.value)
-  for (const key of [hot, held]) await withGrant(pool.value, key)
-  const now = takeOfNow(createHoldfast(fromPg(pool.value)))
+  const old = await takeOf01(pool)
+  for (const key of [hot, held]) await withGrant(pool, key)
+  const now = takeOfNow(createHoldfast(fromPg(pool)))
 
   const write = async (key: string, take: Take, tx?: PoolClient): Promise<void> => {
     const timed = async (...[amount, id]: readonly [number, string]): Promise<boolean> => {
@@ -118,7 +120,7 @@ async function played(
   /** Writes first, and again when a while has passed: the upgrade may come in between. */
   const inTransactions = async (key: string): Promise<void> => {
     while (!isOver && violations.length < 20) {
-      const client = await pool.value.connect()
+      const client = await pool.connect()
       try {
         await client.query('BEGIN')
         await write(key, old, client)
@@ -141,21 +143,21 @@ async function played(
     // Most of the time in the middle of a function of 0.1, also when the new ones come.
     loop(held, old),
   ]
-  await pause(pool.value, lasting)
+  await pause(lasting)
   progress('bringing it up to date')
   const began = performance.now()
-  if (isCareless) await lockedFor(pool.value, carelessMs)
-  await migrate(fromPg(pool.value))
+  if (isCareless) await lockedFor(pool, carelessMs)
+  await migrate(fromPg(pool))
   const upgradeMs = performance.now() - began
   running.push(...Array.from({ length: callers }, (_, at) => loop(`new-${at}`, now)))
   running.push(loop(hot, now))
-  await pause(pool.value, lasting)
+  await pause(lasting)
   isOver = true
   await Promise.all(running)
   if (longestMs > mostWaitMs) {
     violations.push(`a write took ${Math.round(longestMs)} ms, more than ${mostWaitMs}`)
   }
-  violations.push(...(await whatIsWrong(pool.value, taken, movements, progress)))
+  violations.push(...(await whatIsWrong(pool, taken, history, progress)))
   return { writes, longestMs, upgradeMs, violations }
 }
 
@@ -163,7 +165,7 @@ async function played(
 async function whatIsWrong(
   pool: Pool,
   taken: ReadonlyMap<string, number>,
-  movements: number,
+  { deep, others, each }: History,
   progress: (text: string) => void,
 ): Promise<string[]> {
   progress('looking for what was lost')
@@ -182,10 +184,10 @@ async function whatIsWrong(
       wrong.push(`${key}: ${times} were taken, and ${found?.debited} are written`)
     }
   }
-  const total = [...taken.values()].reduce((sum, each) => sum + each, 0)
+  const total = [...taken.values()].reduce((sum, times) => sum + times, 0)
   const counted = await pool.query<{ count: string }>('SELECT count(*) FROM holdfast.movement')
   const past = Number(counted.rows[0]?.count) - total - 2
-  const made = movements / 10 + 1_000 * Math.floor((movements * 0.9) / 1_000)
+  const made = deep + others * each
   if (past !== made) wrong.push(`of ${made} movements of before there are ${past}`)
   const { problems } = await createHoldfast(fromPg(pool)).ledger.audit()
   return [...wrong, ...problems.map((problem) => `audit: ${JSON.stringify(problem)}`)]
@@ -237,13 +239,4 @@ async function lockedFor(pool: Pool, ms: number): Promise<void> {
   await client.query(`SELECT pg_sleep(${ms / 1_000})`)
   await client.query('COMMIT')
   client.release()
-}
-
-/** On the server's clock, as everything here. */
-async function pause(pool: Pool, ms: number): Promise<void> {
-  await pool.query(`SELECT pg_sleep(${ms / 1_000})`)
-}
-
-async function closing(pool: Pool): Promise<AsyncDisposable & { readonly value: Pool }> {
-  return { value: pool, [Symbol.asyncDispose]: async () => await pool.end() }
 }

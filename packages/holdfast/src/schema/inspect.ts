@@ -7,6 +7,7 @@ import {
   readRecords,
   recordsFrom,
 } from '../engines/postgres/schema-records.ts'
+import { retired } from '../engines/postgres/schema-retired.ts'
 import { objectsIn } from '../engines/postgres/schema-script.ts'
 import {
   type Catalogue,
@@ -22,7 +23,6 @@ import { inspectPrivileges } from './inspect-privileges.ts'
 import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { changedMigrations, leftoverOf, newerThan } from './steps.ts'
-import { retired } from './retired.ts'
 import { isTrue } from '../core/is-true.ts'
 
 /** What is looked at. */
