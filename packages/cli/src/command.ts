@@ -52,6 +52,8 @@ export interface Call {
   readonly around: Surroundings
   /** Prints a result: as one line of JSON with --json, else as the text, which is made safe to look at. */
   print(result: object, text: string): void
+  /** The same with a text that programs read, such as SQL: exactly as it is. */
+  printExact(result: object, text: string): void
   /** The same with a text that was made so already, and then painted. */
   printPainted(result: object, text: string): void
   /** Tells people how it goes, on the other stream; silent with --json. */

@@ -4,6 +4,7 @@ import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { ClaimsOptions } from 'holdfast/claims'
 import { Misuse } from './command.ts'
+import { isOwn } from './is-own.ts'
 import type { ShardSetting } from './shards-primaries.ts'
 
 /** What can be written into `holdfast.config.json`, `.js`, `.mjs` or `.ts`. */
@@ -21,13 +22,28 @@ export interface Config {
 
 const names = ['json', 'ts', 'js', 'mjs'].map((ending) => `holdfast.config.${ending}`)
 
-/** The first configuration file from this folder upwards. */
+/**
+ * The first configuration file from this folder upwards, as far as the project goes. It is run, or says which database
+ * to talk to, so it must not be somebody else's.
+ *
+ * @throws Misuse
+ */
 export function findConfig(folder: string): string | undefined {
-  for (let at = resolve(folder); ; at = dirname(at)) {
-    const found = names.map((name) => join(at, name)).find((file) => existsSync(file))
-    if (found !== undefined) return found
-    if (dirname(at) === at) return undefined
-  }
+  const file = projectFolders(resolve(folder))
+    .flatMap((at) => names.map((name) => join(at, name)))
+    .find((each) => existsSync(each))
+  if (file === undefined || isOwn(file)) return file
+  throw new Misuse(`${file} belongs to another user. If you trust it, name it with --config.`)
+}
+
+/** Up to the repository, or else to the nearest package; without either, this folder alone. */
+function projectFolders(folder: string): string[] {
+  const upwards = [folder]
+  for (let at = folder; dirname(at) !== at; at = dirname(at)) upwards.push(dirname(at))
+  const root = ['.git', 'package.json']
+    .map((mark) => upwards.findIndex((at) => isOwn(join(at, mark))))
+    .find((at) => at !== -1)
+  return upwards.slice(0, (root ?? 0) + 1)
 }
 
 /** Reads one file. No value of it is repeated in a message: one is a database URL. @throws Misuse */

@@ -28,8 +28,7 @@ export function failureOf(error: unknown): Failure {
   }
   if (isHoldfastError(error)) {
     const { message, next } = parted(error)
-    const reason = error.cause === undefined ? '' : `\nPostgreSQL said: ${said(error.cause)}`
-    return { code: error.code, message: `${message}${reason}`, next }
+    return { code: error.code, message: `${message}${reasonOf(error.cause)}`, next }
   }
   const { code } = plain(error)
   const next = nextSteps[code] ?? (isState(code) ? nextSteps[code.slice(0, 2)] : undefined)
@@ -46,14 +45,27 @@ function parted({ code, message }: HoldfastError): Pick<Failure, 'message' | 'ne
   return { message: message.slice(0, -next.length - 1), next }
 }
 
+/** Passes on what PostgreSQL said; whatever else our functions raise, the message has in words of its own. */
+const passedOn = 'HF005'
+
+/** Why, in the words of whoever said so. */
+function reasonOf(cause: unknown): string {
+  if (cause === undefined) return ''
+  if (isHoldfastError(cause)) return reasonOf(cause.cause)
+  const { code } = plain(cause)
+  if (!isState(code)) return `\nReason: ${said(cause)}`
+  return code.startsWith('HF') && code !== passedOn ? '' : `\nPostgreSQL said: ${said(cause)}`
+}
+
 /** What the server says about data (classes 22 and 23) may quote it. */
 function said(error: unknown): string {
   const { code, message } = plain(error)
   return isState(code) && /^2[23]/.test(code) ? `SQLSTATE ${code}` : message
 }
 
+/** Codes of sockets have no digit: EPIPE is none. */
 function isState(code: string): boolean {
-  return /^[0-9A-Z]{5}$/.test(code)
+  return /^(?=.*[0-9])[0-9A-Z]{5}$/.test(code)
 }
 
 /** A refused connection to a name with several addresses has its reasons one level down. */

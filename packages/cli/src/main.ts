@@ -41,3 +41,6 @@ process.exitCode = await run(process.argv.slice(2), {
       : {}),
   },
 })
+
+// Unless a connection to a server that says nothing keeps us, we have ended by then.
+setTimeout(() => process.exit(), 2_000).unref()

@@ -1,6 +1,9 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Driver } from 'holdfast'
 import { fromPg } from 'holdfast/drivers/pg'
 import pg from 'pg'
+
+const endLimitMs = 1_000
 
 /** Two connections at most, for as long as `use` runs: whether locks are real takes two to prove. */
 export async function withDatabase<T>(
@@ -18,6 +21,12 @@ export async function withDatabase<T>(
   try {
     return await use(fromPg(pool))
   } finally {
-    await pool.end()
+    // A server that says nothing does not let go of its connections either.
+    const limit = new AbortController()
+    await Promise.race([
+      pool.end(),
+      setTimeout(endLimitMs, undefined, { signal: limit.signal }).catch(() => undefined),
+    ])
+    limit.abort()
   }
 }

@@ -134,20 +134,19 @@ function callOf(
     const { withDatabase } = await import('./open-database.ts')
     return await withDatabase(url, use)
   }
+  const printed = (result: object, words: string): void => {
+    progress.end()
+    out(asJson ? `${cleanJson(result)}\n` : words)
+  }
   return {
     ...line,
     schema,
     config,
     asJson,
     around,
-    print: (result, words) => {
-      progress.end()
-      out(asJson ? `${cleanJson(result)}\n` : cleanLines(words))
-    },
-    printPainted: (result, words) => {
-      progress.end()
-      out(asJson ? `${cleanJson(result)}\n` : words)
-    },
+    print: (result, words) => printed(result, cleanLines(words)),
+    printExact: printed,
+    printPainted: printed,
     tell: (text) => {
       if (!asJson) err(`${cleanLines(text)}\n`)
     },

@@ -11,7 +11,7 @@ const common: Readonly<Record<string, Flag>> = {
     type: 'string',
     value: '<file>',
     about:
-      'Configuration; else HOLDFAST_CONFIG, else holdfast.config.json, .ts or .js here or above',
+      'Configuration; else HOLDFAST_CONFIG, else holdfast.config.json, .ts, .js or .mjs here or above, in this project',
   },
   json: { type: 'boolean', about: 'Print the result as JSON' },
   help: { type: 'boolean', about: 'Print this' },

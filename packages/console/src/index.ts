@@ -1,4 +1,5 @@
 export type { Authenticate } from './auth/authenticator.ts'
+export type { Revocations } from './auth/revocations.ts'
 export type { ConsoleToken } from './auth/tokens.ts'
 export type { Identity } from './core/identity.ts'
 export { ConsoleOptionError } from './core/option-error.ts'

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { type Call, type Command, failed } from '../command.ts'
+import { type Call, type Command, failed, Misuse } from '../command.ts'
+import { isOwn } from '../is-own.ts'
 
 export const console: Command = {
   name: 'console',
@@ -24,17 +25,24 @@ export const console: Command = {
 /** Not among our dependencies: whoever wants a browser installs it. */
 const packageName = '@holdfast/console'
 
-/** Installed beside the project that we are run in, or beside ourselves. */
+/** Installed beside the project that we are run in, or beside ourselves. @throws Misuse */
 function findConsole(folder: string): string | undefined {
   for (const from of [join(folder, 'package.json'), import.meta.url]) {
+    let found: string | undefined
     try {
       const require = createRequire(from)
       const manifest = require.resolve(`${packageName}/package.json`)
       const { bin } = require(manifest) as { readonly bin: Readonly<Record<string, string>> }
       const [program] = Object.values(bin)
-      if (program !== undefined) return join(dirname(manifest), program)
+      if (program !== undefined) found = join(dirname(manifest), program)
     } catch {
       // Not there; the next place may have it.
+    }
+    if (found !== undefined && isOwn(found)) return found
+    if (found !== undefined) {
+      throw new Misuse(
+        `${found} belongs to another user. If you trust it, run it yourself with node.`,
+      )
     }
   }
   return undefined

@@ -13,12 +13,12 @@ export const grants: Command = {
       required: true,
     },
   },
-  async run({ flags, schema, print }) {
+  async run({ flags, schema, printExact }) {
     const sql = grantsSql({
       role: String(flags['role']),
       ...(schema === undefined ? {} : { schema }),
     })
-    print({ sql }, sql)
+    printExact({ sql }, sql)
     return done
   },
 }

@@ -7,6 +7,9 @@ import { renderFollowers, renderKeys, renderUsage } from '../render/ledger-repor
 
 type Books = Ledger<unknown>
 
+/** A name that was mistyped looks the same as a book that nobody has used. */
+const unused = 'No key of this book was used yet. `holdfast ledger books` shows their names.'
+
 export async function listKeys(call: Call, ledger: Books, book: string): Promise<number> {
   const { flags, around, printPainted } = call
   const limit = numberOf(flags['limit'], 'limit') ?? 100
@@ -16,10 +19,14 @@ export async function listKeys(call: Call, ledger: Books, book: string): Promise
     amounts: 'bigint',
     ...(typeof after === 'string' ? { after } : {}),
   })
-  const lines = renderKeys(page.keys, lookOf(around.terminal))
+  const isUnknown = page.keys.length === 0 && after === undefined
+  const lines =
+    page.keys.length === 0
+      ? [isUnknown ? unused : 'No more keys.']
+      : renderKeys(page.keys, lookOf(around.terminal))
   if (page.next !== undefined) lines.push('', `More: --after ${quoted(cleanText(page.next))}`)
   printPainted(withTexts(page), `${lines.join('\n')}\n`)
-  return done
+  return isUnknown ? failed : done
 }
 
 export async function showUsage(call: Call, ledger: Books, book: string): Promise<number> {
@@ -38,14 +45,16 @@ export async function showUsage(call: Call, ledger: Books, book: string): Promis
     ...(typeof key === 'string' ? { key } : {}),
     ...(typeof scope === 'string' ? { scope } : {}),
   })
-  const lines = renderUsage(usage.rows, { by, per }, lookOf(around.terminal))
+  const isUnknown =
+    usage.rows.length === 0 && (await ledger.keys(book, { limit: 1 })).keys.length === 0
+  const lines = isUnknown ? [unused] : renderUsage(usage.rows, { by, per }, lookOf(around.terminal))
   if (!usage.complete)
     lines.push(
       '',
       'Something of this time may have been dropped or forgotten: the sums may be too low.',
     )
   printPainted(withTexts(usage), `${lines.join('\n')}\n`)
-  return done
+  return isUnknown ? failed : done
 }
 
 export async function listFollowers(call: Call, ledger: Books): Promise<number> {

@@ -16,14 +16,14 @@ export const plan: Command = {
       about: 'Without BEGIN and COMMIT, for tools that add their own',
     },
   },
-  async run({ flags, schema, print }) {
+  async run({ flags, schema, printExact }) {
     const { from } = flags
     const sql = planSchema({
       ...(schema === undefined ? {} : { schema }),
       ...(typeof from === 'string' ? { from } : {}),
       transaction: flags['no-transaction'] !== true,
     })
-    print({ sql }, sql)
+    printExact({ sql }, sql)
     return done
   },
 }

@@ -44,6 +44,9 @@ interface Change {
   apply(interventions: Interventions, name: string): Promise<string>
 }
 
+const taken =
+  'a process that has called start() of the schedule takes it within a minute, one that calls fire() when it does so next'
+
 const changes: Readonly<Record<Verb, Change>> = {
   pause: {
     would: 'pause it: no process takes ticks of it',
@@ -58,10 +61,10 @@ const changes: Readonly<Record<Verb, Change>> = {
         : 'It was not paused.',
   },
   run: {
-    would: 'ask for a tick, which a process that runs the schedule takes within a minute',
+    would: `ask for a tick: ${taken}`,
     apply: async (interventions, name) => {
       const at = await interventions.requestTick(name, 'holdfast schedules run')
-      return `Asked for the tick ${at.toISOString()}: a process that runs the schedule takes it within a minute.`
+      return `Asked for the tick ${at.toISOString()}: ${taken}.`
     },
   },
 }

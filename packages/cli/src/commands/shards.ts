@@ -1,20 +1,36 @@
-import { initShards, type MoveOutcome, type PlannedMove } from 'holdfast/shards'
+import {
+  initShards,
+  type MoveOutcome,
+  type MoveProgress,
+  type Moves,
+  type MovesOptions,
+  type PlannedMove,
+} from 'holdfast/shards'
 import { bucketsIn, bucketText } from '../bucket-list.ts'
 import { type Call, type Command, done, failed, Misuse, unconfirmed, yesFlag } from '../command.ts'
 import { numberOf, secondsOf } from '../number-flag.ts'
-import { openMoves, progressText, renderShards } from '../render/shards.ts'
+import {
+  isSound,
+  openLines,
+  openMoves,
+  progressText,
+  renderShards,
+  repairedLines,
+  wrongLines,
+} from '../render/shards.ts'
 import { count } from '../render/words.ts'
 import { lookOf } from '../render/look.ts'
 import { withMoves, withPrimaries } from '../shards-primaries.ts'
 
 export const shards: Command = {
   name: 'shards',
-  about: 'Several primaries: set them up, see where buckets are, move them, make primaries equal',
+  about:
+    'Several primaries: set them up, see where buckets are, move them, make primaries equal, repair them',
   needsDatabase: false,
   args: [
     {
       name: 'verb',
-      words: ['init', 'status', 'move', 'rebalance'],
+      words: ['init', 'status', 'move', 'rebalance', 'repair'],
       about: 'What to do; status unless told',
       optional: true,
     },
@@ -43,6 +59,15 @@ export const shards: Command = {
       value: '<n>',
       about: 'rebalance: buckets in one move; 64 unless told',
     },
+    adopt: {
+      type: 'boolean',
+      about: 'repair: give buckets that nobody has to the primary that had them last, empty',
+    },
+    without: {
+      type: 'string',
+      value: '<list>',
+      about: 'repair: primaries that are gone, and that the others need not be compared with',
+    },
     pause: {
       type: 'string',
       value: '<seconds>',
@@ -59,6 +84,7 @@ export const shards: Command = {
     const { verb = 'status' } = call.args
     if (verb === 'init') return await init(call)
     if (verb === 'status') return await status(call)
+    if (verb === 'repair') return await repair(call)
     return verb === 'move' ? await move(call) : await rebalance(call)
   },
 }
@@ -85,21 +111,76 @@ async function status(call: Call): Promise<number> {
     const found = await moves.status()
     const look = lookOf(terminal)
     call.printPainted(found, `${renderShards(found, look).join('\n')}\n`)
-    return found.nobody.length > 0 || openMoves(found).length > 0 ? failed : done
+    return isSound(found) && openMoves(found).length === 0 ? done : failed
+  })
+}
+
+async function repair(call: Call): Promise<number> {
+  const { adopt, without, yes } = call.flags
+  return await withMoves(call, {}, async (moves) => {
+    if (yes !== true) return await wouldRepair(call, moves)
+    const repaired = await moves.repair({
+      tables: listOf(call.flags['tables']),
+      adopt: adopt === true,
+      without: listOf(without),
+    })
+    const { nobody, absent } = await moves.status()
+    const lines = repairedLines(repaired, { nobody, absent })
+    call.print({ ...repaired, nobody, absent }, `${lines.join('\n')}\n`)
+    return nobody.length + absent.length > 0 ? failed : done
+  })
+}
+
+/** A move that is open is not for a repair, but it is nothing that is right either. */
+async function wouldRepair(call: Call, moves: Moves): Promise<number> {
+  const status = await moves.status()
+  const lines = [...openLines(status), ...wrongLines(status)]
+  // What was restored and waits for a primary that is gone does not show.
+  const isForRepair = !isSound(status) || call.flags['without'] !== undefined
+  const told = lines.length === 0 ? ['Nothing is wrong.'] : lines
+  const next = isForRepair ? ['Nothing was done: add --yes.'] : []
+  call.print({ status, done: false }, `${[...told, ...next].join('\n')}\n`)
+  if (isForRepair) return unconfirmed
+  return lines.length === 0 ? done : failed
+}
+
+type MoveFlags = Pick<MovesOptions, 'pause' | 'wait'> & {
+  readonly onProgress: (at: MoveProgress) => void
+}
+
+/** Runs what moves, and tells of a move that it leaves open: somebody has to resume or undo it. */
+async function moving(call: Call, run: (moves: Moves) => Promise<number>): Promise<number> {
+  const begun = new Set<string>()
+  const { onProgress, ...terms } = termsOf(call)
+  const heard: typeof onProgress = (at) => {
+    begun.add(at.id)
+    onProgress(at)
+  }
+  return await withMoves(call, { ...terms, onProgress: heard }, async (moves) => {
+    try {
+      return await run(moves)
+    } catch (error) {
+      // One that cannot be asked now does not hide why it failed.
+      const status = await moves.status().catch(() => undefined)
+      for (const line of openLines(status ?? { primaries: [] }, begun)) call.tell(line)
+      throw error
+    }
   })
 }
 
 async function move(call: Call): Promise<number> {
   const { resume, undo, buckets, to } = call.flags
   const yes = call.flags['yes'] === true
-  return await withMoves(call, termsOf(call), async (moves) => {
+  return await moving(call, async (moves) => {
     if (typeof undo === 'string') {
+      assertId(undo, 'undo')
       if (!yes) return would(call, 'put everything back as it was before that move')
       await moves.undo(undo)
       call.print({ id: undo, undone: true }, 'Everything is as it was before.\n')
       return done
     }
     if (typeof resume === 'string') {
+      assertId(resume, 'resume')
       if (!yes) return would(call, 'bring that move to its end')
       return told(call, [await moves.resume(resume)])
     }
@@ -107,7 +188,7 @@ async function move(call: Call): Promise<number> {
       throw new Misuse('--buckets and --to are needed to move, or --resume or --undo.')
     }
     const wanted = bucketsIn(buckets)
-    if (!yes) return would(call, `move ${count(wanted.length, 'bucket')} to ${to}`)
+    if (!yes) return wouldMove(call, await moves.planMove({ buckets: wanted, to }))
     return told(call, await moves.move({ buckets: wanted, to, tables: tablesOf(call) }))
   })
 }
@@ -115,7 +196,7 @@ async function move(call: Call): Promise<number> {
 async function rebalance(call: Call): Promise<number> {
   const drain = call.flags['drain']
   const atOnce = numberOf(call.flags['at-once'], 'at-once')
-  return await withMoves(call, termsOf(call), async (moves) => {
+  return await moving(call, async (moves) => {
     const plan = await moves.planRebalance({
       ...(typeof drain === 'string' ? { drain: [drain] } : {}),
       ...(atOnce === undefined ? {} : { atOnce }),
@@ -124,13 +205,7 @@ async function rebalance(call: Call): Promise<number> {
       call.print({ plan }, 'Nothing has to move.\n')
       return done
     }
-    if (call.flags['yes'] !== true) {
-      call.print(
-        { plan, done: false },
-        `${plan.map(planLine).join('')}Nothing was done: add --yes.\n`,
-      )
-      return unconfirmed
-    }
+    if (call.flags['yes'] !== true) return wouldMove(call, plan)
     const outcomes: MoveOutcome[] = []
     for (const [at, { buckets, to }] of plan.entries()) {
       call.tell(`Move ${at + 1} of ${plan.length}: ${count(buckets.length, 'bucket')} to ${to}`)
@@ -140,17 +215,27 @@ async function rebalance(call: Call): Promise<number> {
   })
 }
 
+function wouldMove(call: Call, plan: readonly PlannedMove[]): number {
+  const lines = plan.length === 0 ? [`${areThere}\n`] : plan.map(planLine)
+  if (plan.length === 0) call.print({ plan }, lines.join(''))
+  else call.print({ plan, done: false }, `${lines.join('')}Nothing was done: add --yes.\n`)
+  return plan.length === 0 ? done : unconfirmed
+}
+
+const areThere = 'They are there already.'
+
 function planLine({ from, to, buckets }: PlannedMove): string {
-  return `${count(buckets.length, 'bucket')} from ${from} to ${to}: ${bucketText(buckets)}\n`
+  return `Would move ${count(buckets.length, 'bucket')} from ${from} to ${to}: ${bucketText(buckets)}\n`
 }
 
 function told(call: Call, moves: readonly MoveOutcome[]): number {
-  const lines = moves.map(({ buckets, from, to, moved, pausedMs }) => {
+  const lines = moves.map(({ buckets, from, to, moved, already, pausedMs }) => {
     const paused = pausedMs === undefined ? '' : ` Work in them waited ${Math.round(pausedMs)} ms.`
     const what = `${count(buckets.length, 'bucket')} from ${from} to ${to}`
+    if (already) return `That move had ended before: ${moved ? 'moved' : 'undone'} ${what}.\n`
     return moved ? `Moved ${what}.${paused}\n` : `Undone: ${what}.\n`
   })
-  call.print({ moves }, lines.length === 0 ? 'They are there already.\n' : lines.join(''))
+  call.print({ moves }, lines.length === 0 ? `${areThere}\n` : lines.join(''))
   return done
 }
 
@@ -159,12 +244,24 @@ function would(call: Call, what: string): number {
   return unconfirmed
 }
 
-function tablesOf({ flags }: Call): readonly string[] {
-  const tables = flags['tables']
-  return typeof tables === 'string' ? tables.split(',').map((table) => table.trim()) : []
+/** @throws Misuse */
+function assertId(id: string, flag: string): void {
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) {
+    throw new Misuse(
+      `--${flag} takes the id of a move: holdfast shards status shows those that are open.`,
+    )
+  }
 }
 
-function termsOf({ flags, progress }: Call): Parameters<typeof withMoves>[1] {
+function tablesOf({ flags }: Call): readonly string[] {
+  return listOf(flags['tables'])
+}
+
+function listOf(flag: unknown): readonly string[] {
+  return typeof flag === 'string' ? flag.split(',').map((each) => each.trim()) : []
+}
+
+function termsOf({ flags, progress }: Call): MoveFlags {
   const pause = secondsOf(flags['pause'], 'pause')
   const wait = secondsOf(flags['wait'], 'wait')
   return {

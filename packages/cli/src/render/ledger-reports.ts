@@ -6,7 +6,6 @@ import { moment } from './words.ts'
 const none = '–'
 
 export function renderKeys(keys: readonly KeyBalance<bigint>[], look: Look): string[] {
-  if (keys.length === 0) return ['No key of this book was used yet.']
   const number = (title: string, of: (key: KeyBalance<bigint>) => bigint) => ({
     title,
     of: (key: KeyBalance<bigint>) => String(of(key)),

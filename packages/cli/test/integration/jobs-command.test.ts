@@ -1,16 +1,16 @@
 /** R10: dead jobs on the command line. */
-import { createDatabase } from '@holdfast/testkit'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fromPg } from '../../../holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../../holdfast/src/index.ts'
 import { migrate } from '../../../holdfast/src/schema/index.ts'
 import { type Result, runCommand } from '../support/run-command.ts'
+import { testDatabase } from '../../../holdfast/test/support/database.ts'
 
 let url: string
 let pool: pg.Pool
 beforeAll(async () => {
-  url = await createDatabase(inject('postgresUrl'))
+  url = (await testDatabase()).directUrl
   pool = new pg.Pool({ connectionString: url, max: 2 })
   await migrate(fromPg(pool))
 })

@@ -1,8 +1,9 @@
 /** What keeps the ledger true, on the command line. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { createDatabase, withClient } from '@holdfast/testkit'
-import { beforeAll, describe, expect, inject, test } from 'vitest'
+import { withClient } from '@holdfast/testkit'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { testDatabase } from '../../../holdfast/test/support/database.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const fromSource = new URL('../../../holdfast/test/support/from-source.ts', import.meta.url).href
@@ -32,7 +33,7 @@ const debit = `SELECT books.apply_one(books.bucket_of('k'), books.key_account('k
   NULL, NULL, NULL, NULL, NULL)`
 
 beforeAll(async () => {
-  url = await createDatabase(inject('postgresUrl'))
+  url = (await testDatabase()).directUrl
   await holdfast('migrate')
   await withClient(url, (client) => client.query(debit))
 })
@@ -78,7 +79,7 @@ describe('reports', () => {
     const page = JSON.parse(json.out)
     expect(page).toMatchObject({ keys: [{ key: 'k', available: '7' }], next: '[0,"k"]' })
     const after = await holdfast('ledger', 'keys', 'b', '--after', page.next)
-    expect(after.out).toBe('No key of this book was used yet.\n')
+    expect(after.out).toBe('No more keys.\n')
     expect(await holdfast('ledger', 'keys', 'b', '--after', 'no')).toMatchObject({ code: 2 })
     expect(await holdfast('ledger', 'keys')).toMatchObject({ code: 2 })
   })
@@ -92,6 +93,14 @@ describe('reports', () => {
     expect(none.out).toBe('Nothing was used in this time.\n')
     expect(await holdfast('ledger', 'usage', 'b', '--from', 'never')).toMatchObject({ code: 2 })
     expect(await holdfast('ledger', 'usage', 'b', '--by', 'moon')).toMatchObject({ code: 2 })
+  })
+
+  test.each(['keys', 'usage'])('say that nobody knows the book: %s', async (verb) => {
+    const { code, out } = await holdfast('ledger', verb, 'mistyped')
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: 'No key of this book was used yet. `holdfast ledger books` shows their names.\n',
+    })
   })
 
   test('show who follows, and forget them if told to', async () => {

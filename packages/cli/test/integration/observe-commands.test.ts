@@ -1,6 +1,6 @@
 /** Looking at a database, and doing something about it, on the command line. */
 import { spawn } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase, waitUntil, waitUntilBlocked, withClient } from '@holdfast/testkit'
@@ -16,6 +16,7 @@ import {
   runCommand,
   runProcess,
 } from '../support/run-command.ts'
+import { testDatabase } from '../../../holdfast/test/support/database.ts'
 
 let url: string
 let pool: pg.Pool
@@ -23,7 +24,7 @@ let hf: Holdfast<pg.PoolClient>
 let folder: string
 
 beforeAll(async () => {
-  url = await createDatabase(inject('postgresUrl'))
+  url = (await testDatabase()).directUrl
   pool = new pg.Pool({ connectionString: url, max: 4, application_name: 'shop' })
   pool.on('error', () => undefined)
   await migrate(fromPg(pool))
@@ -255,6 +256,7 @@ describe('claims', () => {
     const here = join(folder, 'project', 'deep')
     await mkdir(here, { recursive: true })
     const options = JSON.stringify({ databaseUrl: url, claims: [{ table: 'outbox' }] })
+    await writeFile(join(folder, 'project', 'package.json'), '{}')
     await writeFile(join(folder, 'project', 'holdfast.config.json'), options)
     const { code, out } = await runCommand(['claims'], {}, here)
     expect(code).toBe(0)
@@ -371,4 +373,9 @@ test('console hands on its flags, and what the configuration says', async () => 
   const { code, out } = await runProcess(['console', '--host', 'x'], {}, here)
   expect(code).toBe(7)
   expect(JSON.parse(out)).toEqual([['--port', '1', '--redact', '--host', 'x'], url])
+  // S17: nobody else can put one there. To give a file away one has to be root.
+  if (process.geteuid?.() !== 0) return
+  await chown(join(installed, 'x.js'), 65_534, 65_534)
+  const foreign = await runCommand(['console'], {}, here)
+  expect(foreign).toMatchObject({ code: 2, err: expect.stringContaining('another user') as string })
 })

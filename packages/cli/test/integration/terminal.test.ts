@@ -1,9 +1,9 @@
 /** `locks --watch` and `top` in a real terminal, during a real incident. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { createDatabase, withClient } from '@holdfast/testkit'
+import { withClient } from '@holdfast/testkit'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../../holdfast/src/drivers/pg.ts'
 import { migrate } from '../../../holdfast/src/schema/index.ts'
 import { inTime } from '../../../holdfast/test/support/in-time.ts'
@@ -15,6 +15,7 @@ import {
   stageIncident,
 } from '../../../holdfast/test/support/staged-incident.ts'
 import { PseudoTerminal } from '../support/pseudo-terminal.ts'
+import { testDatabase } from '../../../holdfast/test/support/database.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const fromSource = new URL('../../../holdfast/test/support/from-source.ts', import.meta.url).href
@@ -22,7 +23,7 @@ const throwing = fileURLToPath(new URL('../support/throwing-screen.ts', import.m
 
 let url: string
 beforeAll(async () => {
-  url = await createDatabase(inject('postgresUrl'))
+  url = (await testDatabase()).directUrl
   const pool = new pg.Pool({ connectionString: url, max: 1 })
   await migrate(fromPg(pool))
   await pool.query("SELECT holdfast.note_locks($1, '[]')", [JSON.stringify(stagedNotes())])

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chown, lchown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -19,10 +19,65 @@ async function written(name: string, text: string): Promise<string> {
 test('is found upwards, the nearest first', async () => {
   const deep = join(folder, 'a', 'b')
   await mkdir(deep, { recursive: true })
+  await written('package.json', '{}')
   const far = await written('holdfast.config.json', '{}')
   expect(findConfig(deep)).toBe(far)
   const near = await written('a/holdfast.config.ts', 'export default {}')
   expect(findConfig(deep)).toBe(near)
+})
+
+describe('S17: nobody else can put one there', () => {
+  /** A project with a folder in it, below one that is not part of it. */
+  async function project(name: string, mark: string | undefined): Promise<string> {
+    await mkdir(join(folder, name, 'own', 'deep'), { recursive: true })
+    await written(`${name}/holdfast.config.mjs`, 'export default {}')
+    if (mark !== undefined) await written(`${name}/own/${mark}`, '{}')
+    return join(folder, name, 'own', 'deep')
+  }
+
+  test.each([['.git'], ['package.json']])('above the %s of the project', async (mark) => {
+    const deep = await project(`above-${mark}`, mark)
+    expect(findConfig(deep)).toBeUndefined()
+    const own = await written(`above-${mark}/own/holdfast.config.json`, '{}')
+    expect(findConfig(deep)).toBe(own)
+  })
+
+  test('a package in a repository: up to the repository', async () => {
+    const deep = await project('packages', '.git')
+    await written('packages/own/deep/package.json', '{}')
+    const own = await written('packages/own/holdfast.config.json', '{}')
+    expect(findConfig(deep)).toBe(own)
+  })
+
+  // To give a file away one has to be root.
+  describe.runIf(process.geteuid?.() === 0)('of another user', () => {
+    const stranger = 65_534
+
+    test.each(['json', 'mjs'])('a .%s is refused, unless it is named', async (ending) => {
+      const deep = await project(`foreign-${ending}`, 'package.json')
+      const file = await written(`foreign-${ending}/own/holdfast.config.${ending}`, '{}')
+      await chown(file, stranger, stranger)
+      expect(() => findConfig(deep)).toThrow(/belongs to another user.*--config/)
+    })
+
+    test('a link to a file of ours is refused too', async () => {
+      const deep = await project('link', 'package.json')
+      const target = await written('link/target.mjs', 'export default {}')
+      await symlink(target, join(deep, 'holdfast.config.mjs'))
+      expect(findConfig(deep)).toBe(join(deep, 'holdfast.config.mjs'))
+      await lchown(join(deep, 'holdfast.config.mjs'), stranger, stranger)
+      expect(() => findConfig(deep)).toThrow(/belongs to another user/)
+    })
+
+    test('a mark of another user makes no project', async () => {
+      const deep = await project('mark', undefined)
+      const mark = await written('mark/package.json', '{}')
+      expect(findConfig(deep)).toBe(join(folder, 'mark', 'holdfast.config.mjs'))
+      await chown(mark, stranger, stranger)
+      await rm(join(folder, 'package.json'), { force: true })
+      expect(findConfig(deep)).toBeUndefined()
+    })
+  })
 })
 
 test.each([

@@ -20,12 +20,25 @@ describe('an error of the library', () => {
   })
 
   test('what PostgreSQL said belongs to the message', () => {
-    const error = new HoldfastError('SCHEMA_FAILED', { cause: new Error('permission denied') })
+    const cause = Object.assign(new Error('permission denied'), { code: '42501' })
+    const error = new HoldfastError('SCHEMA_FAILED', { cause })
     expect(failureOf(error)).toEqual({
       code: 'SCHEMA_FAILED',
       message: expect.stringMatching(/\nPostgreSQL said: permission denied$/),
       next: errorCodes.SCHEMA_FAILED.next,
     })
+  })
+
+  test('what others said is not told as said by PostgreSQL', () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    const unavailable = new HoldfastError('CONNECTION_UNAVAILABLE', { cause: refused })
+    const ours = Object.assign(new Error('a bucket is not there'), { code: 'HF003' })
+    const pipe = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
+    const messageOf = (cause: unknown): string =>
+      failureOf(new HoldfastError('SHARD_PRIMARY_NEEDED', { cause })).message
+    expect(messageOf(unavailable)).toMatch(/\nReason: connect ECONNREFUSED$/)
+    expect(messageOf(pipe)).toMatch(/\nReason: write EPIPE$/)
+    expect(messageOf(ours)).toBe(messageOf(undefined))
   })
 
   test('of another copy, with a code that is not known here, is told as it is', () => {

@@ -59,7 +59,7 @@ export class Authenticator {
     if (token !== undefined) {
       return { identity: token.identity, via: 'bearer', untilMs: token.expiresMs }
     }
-    const caller = shown === undefined ? this.#bySession(cookies) : undefined
+    const caller = shown === undefined ? await this.#bySession(cookies) : undefined
     if (caller !== undefined && !(caller instanceof Refusal)) return caller
     const identity = await this.#parts.authenticate?.(request)
     if (identity !== undefined && identity !== null) {
@@ -96,9 +96,9 @@ export class Authenticator {
   }
 
   /** Whether a stream that this caller opened may go on. */
-  stillValid({ session, untilMs }: Caller): boolean {
+  async stillValid({ session, untilMs }: Caller): Promise<boolean> {
     const { sessions, now } = this.#parts
-    return untilMs > now() && (session === undefined || !sessions.isEnded(session))
+    return untilMs > now() && (session === undefined || !(await sessions.isEnded(session)))
   }
 
   /**
@@ -127,11 +127,11 @@ export class Authenticator {
     return new Refusal(code)
   }
 
-  #bySession(cookies: readonly string[]): Caller | Refusal | undefined {
+  async #bySession(cookies: readonly string[]): Promise<Caller | Refusal | undefined> {
     let refusal: Refusal | undefined
     for (const cookie of cookies) {
       try {
-        const session = this.#parts.sessions.read(cookie)
+        const session = await this.#parts.sessions.read(cookie)
         const known = this.#tokens.find(({ fingerprint }) => fingerprint === session.fingerprint)
         if (known !== undefined && known.expiresMs > this.#parts.now()) {
           return this.#callerBy(known, session)

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../core/refusals.ts'
+import { OwnRevocations, type Revocations } from './revocations.ts'
 import { sameSecret, signature } from './secret.ts'
 
 /** What a session cookie says; it is signed, so the server keeps nothing but those that were ended. */
@@ -18,7 +19,6 @@ export interface SessionLimits {
   readonly absoluteMs: number
 }
 
-const mostEnded = 10_000
 /** A cookie is made anew when it has not been for so long. */
 const refreshMs = 60_000
 
@@ -26,13 +26,24 @@ export class Sessions {
   readonly #key: Buffer
   readonly #limits: SessionLimits
   readonly #now: () => number
-  /** Logged out before their time, by id, with the moment after which nobody could use them anyway. */
-  readonly #ended = new Map<string, number>()
+  readonly #revocations: Revocations
+  /** Where only this process hears of who logs out. */
+  readonly #own: OwnRevocations | undefined
+  /** What a session is signed for: this process alone, unless all that know the key hear of who logs out. */
+  #purpose: string
 
-  constructor(key: Buffer, limits: SessionLimits, now: () => number) {
+  constructor(
+    key: Buffer,
+    limits: SessionLimits,
+    now: () => number,
+    shared: Revocations | undefined,
+  ) {
     this.#key = key
     this.#limits = limits
     this.#now = now
+    this.#own = shared === undefined ? new OwnRevocations(now) : undefined
+    this.#revocations = shared ?? (this.#own as OwnRevocations)
+    this.#purpose = shared === undefined ? ownPurpose() : 'session'
   }
 
   start(fingerprint: string): Session {
@@ -44,15 +55,15 @@ export class Sessions {
   /** The value of the cookie. */
   write({ id, fingerprint, startedMs, seenMs }: Session): string {
     const text = `${id}.${fingerprint}.${startedMs.toString(36)}.${seenMs.toString(36)}`
-    return `${text}.${signature(this.#key, 'session', text)}`
+    return `${text}.${signature(this.#key, this.#purpose, text)}`
   }
 
   /** @throws Refusal if it was not made here, or is over */
-  read(value: string): Session {
+  async read(value: string): Promise<Session> {
     const parts = value.split('.')
     const [id = '', fingerprint = '', started = '', seen = '', signed = ''] = parts
     const text = parts.slice(0, 4).join('.')
-    if (parts.length !== 5 || !sameSecret(signed, signature(this.#key, 'session', text))) {
+    if (parts.length !== 5 || !sameSecret(signed, signature(this.#key, this.#purpose, text))) {
       throw new Refusal('SESSION_EXPIRED')
     }
     const session = {
@@ -61,7 +72,7 @@ export class Sessions {
       startedMs: Number.parseInt(started, 36),
       seenMs: Number.parseInt(seen, 36),
     }
-    if (this.endsMs(session) <= this.#now() || this.#ended.has(id)) {
+    if (this.endsMs(session) <= this.#now() || (await this.isEnded(session))) {
       throw new Refusal('SESSION_EXPIRED')
     }
     return session
@@ -85,24 +96,24 @@ export class Sessions {
       : { ...session, seenMs }
   }
 
-  end(session: Session): void {
-    const nowMs = this.#now()
-    for (const [id, untilMs] of this.#ended) if (untilMs <= nowMs) this.#ended.delete(id)
-    this.#ended.set(session.id, this.lastMs(session))
-    if (this.#ended.size > mostEnded) {
-      for (const oldest of this.#ended.keys()) {
-        this.#ended.delete(oldest)
-        break
-      }
-    }
+  async end(session: Session): Promise<void> {
+    await this.#revocations.add(session.id, new Date(this.lastMs(session)))
+    if (this.#own?.isFull !== true) return
+    // From now on no session of before is good, and nothing has to be remembered of them.
+    this.#purpose = ownPurpose()
+    this.#own.clear()
   }
 
-  isEnded({ id }: Session): boolean {
-    return this.#ended.has(id)
+  async isEnded({ id }: Session): Promise<boolean> {
+    return await this.#revocations.has(id)
   }
 
   /** What a page of this session has to send along with an action. */
   csrfOf(owner: string): string {
     return signature(this.#key, 'csrf', owner)
   }
+}
+
+function ownPurpose(): string {
+  return `session ${randomBytes(18).toString('base64url')}`
 }

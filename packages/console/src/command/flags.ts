@@ -3,7 +3,7 @@ import type { ConsoleToken } from '../auth/tokens.ts'
 import type { Action } from '../core/wire.ts'
 import { allActions } from '../server/actions.ts'
 import { checkedBase } from '../http/base-path.ts'
-import { isLoopback } from '../http/cookie.ts'
+import { checkedOrigin } from '../http/cookie.ts'
 import type { TrustProxy } from '../http/trusted-proxies.ts'
 
 export const usage: string = `Usage: npx @holdfast/console [flags] [<name>=<url> …]
@@ -29,7 +29,7 @@ Shows who blocks whom in a PostgreSQL database, by name, in the browser.
 Tokens come from the environment, at least 20 characters each:
   HOLDFAST_CONSOLE_VIEW_TOKEN, HOLDFAST_CONSOLE_OPERATE_TOKEN, HOLDFAST_CONSOLE_METRICS_TOKEN
 Without any, in a terminal, an address is printed that logs in once; Enter prints another.
-HOLDFAST_CONSOLE_SECRET, at least 32 characters, keeps sessions over a restart.
+HOLDFAST_CONSOLE_SECRET, at least 32 characters, keeps masks over a restart.
 
 Exit codes: 0 stopped, 1 it could not start, 2 the command line was not understood.
 `
@@ -161,7 +161,9 @@ function publicUrlOf(text: string | undefined): URL | undefined {
   if (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
     throw new Misuse('--public-url takes an address like https://ops.example.com/holdfast.')
   }
-  if (url.protocol === 'http:' && !isLoopback(url.host)) {
+  try {
+    checkedOrigin(url.origin)
+  } catch {
     throw new Misuse(
       '--public-url must be https: without it, tokens and cookies can be read on the way.',
     )

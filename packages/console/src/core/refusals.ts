@@ -11,7 +11,10 @@ export type RefusalCode =
   | 'ACTION_NOT_ALLOWED'
   | 'CROSS_ORIGIN'
   | 'CSRF_TOKEN_WRONG'
+  | 'STATS_RIGHT_MISSING'
+  | 'SIGNAL_RIGHT_MISSING'
   | 'NOT_FOUND'
+  | 'NO_SUCH_SCHEDULE'
   | 'NO_SUCH_SESSION'
   | 'NO_SUCH_DATABASE'
   | 'NO_SUCH_JOB'
@@ -88,11 +91,26 @@ export const refusals: Readonly<Record<RefusalCode, Entry>> = {
     message: 'The header x-holdfast-csrf is missing or belongs to another session.',
     next: 'Send the value of csrf from api/info.',
   },
+  STATS_RIGHT_MISSING: {
+    status: 403,
+    message: 'The role of the console may not see what this session does, and nothing was done.',
+    next: 'Run GRANT pg_read_all_stats TO the role that the console connects as; see docs/security.md.',
+  },
+  SIGNAL_RIGHT_MISSING: {
+    status: 403,
+    message: 'The role of the console may not end this session, and nothing was done.',
+    next: 'Run GRANT pg_signal_backend TO the role that the console connects as. Only a superuser ends the session of a superuser.',
+  },
   NOT_FOUND: { status: 404, message: 'There is nothing here.', next: 'Check the address.' },
   NO_SUCH_SESSION: {
     status: 404,
     message: 'There is no such session any more, or it is none that may be touched.',
     next: 'Look at the lock tree again.',
+  },
+  NO_SUCH_SCHEDULE: {
+    status: 404,
+    message: 'No schedule of this name was ever started in this database.',
+    next: 'Look at the list of schedules again; names are exact.',
   },
   NO_SUCH_DATABASE: {
     status: 404,
@@ -141,7 +159,7 @@ export const refusals: Readonly<Record<RefusalCode, Entry>> = {
   BAD_HOST: {
     status: 421,
     message: 'The console is not known under this host name.',
-    next: 'Use the address that it printed, or name the host in the option hosts.',
+    next: 'Use the address that it printed, or declare its host: --public-url of the command, the option hosts or origins of createConsole.',
   },
   TOO_MANY_ATTEMPTS: {
     status: 429,

@@ -1,3 +1,6 @@
+import { ConsoleOptionError } from '../core/option-error.ts'
+import type { Whereabouts } from './same-origin.ts'
+
 /** Where the session of a browser is kept. */
 export interface CookieSpot {
   readonly name: string
@@ -6,20 +9,40 @@ export interface CookieSpot {
 
 /**
  * Over TLS the name starts with `__Host-`: a browser takes such a cookie from this host alone, not from a
- * neighbour under the same domain. Only where the address is this very machine and has no TLS, there is no
+ * neighbour under the same domain. Behind a proxy neither the address nor the host header says what browsers see, so
+ * the origins that were declared decide. Only where none has TLS and the address is this very machine, there is no
  * Secure; the port is in the name then, because cookies do not tell ports apart.
  */
-export function cookieSpot(url: URL, host: string, base: string): CookieSpot {
+export function cookieSpot(url: URL, { host, origins }: Whereabouts, base: string): CookieSpot {
   const suffix = base.replaceAll(/[^a-z0-9]/gi, '_')
-  if (url.protocol === 'https:' || !isLoopback(host)) {
+  const hasTls = url.protocol === 'https:' || origins.some((origin) => origin.startsWith('https:'))
+  if (hasTls || !isLoopback(host)) {
     return { name: `__Host-holdfast${suffix}`, secure: true }
   }
   return { name: `holdfast_${/:(\d+)$/.exec(host)?.[1] ?? '80'}${suffix}`, secure: false }
 }
 
 /** Whether a host header names this machine. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i.test(host)
+}
+
+/**
+ * An origin under which browsers may see the console. Without TLS, tokens and cookies could be read on the way.
+ *
+ * @throws ConsoleOptionError
+ */
+export function checkedOrigin(text: string): string {
+  const url = URL.parse(text)
+  if (url === null || url.origin !== text || !/^https?:$/.test(url.protocol)) {
+    throw new ConsoleOptionError('origins takes origins like https://ops.example.com')
+  }
+  if (url.protocol === 'http:' && !isLoopback(url.host)) {
+    throw new ConsoleOptionError(
+      'origins must be https: without it, tokens and cookies can be read on the way',
+    )
+  }
+  return text
 }
 
 /** All values under a name: a neighbour on another path may have set one too. */

@@ -31,7 +31,8 @@ export function clientBehind(trust: TrustProxy | undefined): ClientOf {
   const isTrusted = (address: string | undefined): boolean =>
     address !== undefined && trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   return (peer, forwarded) => {
-    const chain = [...addressesIn(forwarded), plain(peer ?? '')]
+    // A handler of requests alone is not told who connected: it was said that this is a proxy.
+    const chain = [...addressesIn(forwarded), ...(peer === undefined ? [] : [plain(peer)])]
     const at = chain.findLastIndex((address) => !isTrusted(address))
     return chain[Math.max(0, at)]
   }

@@ -1,4 +1,5 @@
 import type { Authenticate } from '../auth/authenticator.ts'
+import type { Revocations } from '../auth/revocations.ts'
 import type { ConsoleToken } from '../auth/tokens.ts'
 import type { Action } from '../core/wire.ts'
 import type { TrustProxy } from '../http/trusted-proxies.ts'
@@ -15,10 +16,15 @@ export interface ConsoleAuth {
    */
   readonly authenticate?: Authenticate
   /**
-   * Signs session cookies; at least 32 characters. Needed where several processes serve the console, and to
-   * keep sessions over a restart. @defaultValue random, made at the start
+   * The same in every process that serves the console: what `authenticate` and masks need there; at least 32
+   * characters. @defaultValue random, made at the start
    */
   readonly secret?: string
+  /**
+   * Where all processes with this secret remember who has logged out. Then each of them takes the sessions of all, also
+   * after a restart. @defaultValue a session is good only at the process that started it
+   */
+  readonly revocations?: Revocations
   /** A session ends after so long without a request. @defaultValue 30 */
   readonly idleMinutes?: number
   /** A session ends so long after the login. @defaultValue 12 */

@@ -6,6 +6,7 @@ import { Sessions } from '../auth/sessions.ts'
 import { knownTokens } from '../auth/tokens.ts'
 import { ConsoleOptionError } from '../core/option-error.ts'
 import { checkedBase } from '../http/base-path.ts'
+import { checkedOrigin } from '../http/cookie.ts'
 import { clientBehind } from '../http/trusted-proxies.ts'
 import { type RedactOptions, Redactor } from '../watch/redactor.ts'
 import type { ReportRules } from '../watch/report-rules.ts'
@@ -65,6 +66,9 @@ export function assembleConsole(
   if (auth.secret !== undefined && auth.secret.length < 32) {
     throw new ConsoleOptionError('auth.secret has at least 32 characters')
   }
+  if (auth.revocations !== undefined && auth.secret === undefined) {
+    throw new ConsoleOptionError('auth.revocations needs auth.secret, the same in every process')
+  }
   const key = auth.secret === undefined ? randomKey() : hashOf(auth.secret)
   const sessions = new Sessions(
     key,
@@ -73,6 +77,7 @@ export function assembleConsole(
       absoluteMs: 60 * minutesOf(auth.absoluteHours ?? 12, 'auth.absoluteHours'),
     },
     now,
+    auth.revocations,
   )
   const authenticator = new Authenticator({
     tokens: knownTokens(auth.tokens ?? []),
@@ -104,7 +109,7 @@ export function assembleConsole(
     databases,
     base: options.base === undefined ? undefined : checkedBase(options.base),
     hosts: options.hosts?.map((host) => host.toLowerCase()),
-    origins: options.origins ?? [],
+    origins: (options.origins ?? []).map(checkedOrigin),
     actions,
     audit: options.audit ?? auditLine,
     clientAddress: options.clientAddress,

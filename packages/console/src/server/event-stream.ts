@@ -4,7 +4,7 @@ import { explain } from './explain.ts'
 export interface EventStreamOptions {
   readonly lastEventId: string | null
   /** Looked at with every heartbeat. */
-  readonly stillValid: () => boolean
+  readonly stillValid: () => Promise<boolean>
   /** The client has gone. */
   readonly signal: AbortSignal
   /** Called once, when it is over. */
@@ -83,8 +83,12 @@ export function eventStream(
           write(`event: trouble\ndata: ${JSON.stringify({ error: explain(error).body })}\n\n`)
         }
         const beat = setInterval(() => {
-          if (!stillValid()) end('expired')
-          else if (performance.now() - startedMs >= times.lifetimeMs) end('lifetime')
+          // Whoever cannot be asked has not said that it may go on.
+          stillValid().then(
+            (valid) => (valid ? undefined : end('expired')),
+            () => end('expired'),
+          )
+          if (performance.now() - startedMs >= times.lifetimeMs) end('lifetime')
           else if (hasRoom()) write(': \n\n')
         }, times.heartbeatMs)
         beat.unref()

@@ -8,7 +8,7 @@ const known: Readonly<Record<string, RefusalCode>> = {
   OBSERVE_TIMEOUT: 'DATABASE_SLOW',
   OBSERVE_NO_SUCH_SESSION: 'NO_SUCH_SESSION',
   OBSERVE_TRANSACTION_OVER: 'TRANSACTION_OVER',
-  OBSERVE_NO_SUCH_SCHEDULE: 'NOT_FOUND',
+  OBSERVE_NO_SUCH_SCHEDULE: 'NO_SUCH_SCHEDULE',
   SCHEMA_MISSING: 'SCHEMA_MISSING',
   OPTION_INVALID: 'BAD_REQUEST',
 }
@@ -17,6 +17,10 @@ const known: Readonly<Record<string, RefusalCode>> = {
 export function explain(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (failures.hasSubscribers) failures.publish({ error })
+  if (isHoldfastError(error, 'OBSERVE_RIGHT_MISSING')) {
+    const sees = error.details['right'] !== 'pg_read_all_stats'
+    return new Refusal(sees ? 'SIGNAL_RIGHT_MISSING' : 'STATS_RIGHT_MISSING')
+  }
   const code = isHoldfastError(error) ? known[error.code] : undefined
   if (code !== undefined) return new Refusal(code)
   const sqlState =

@@ -68,7 +68,7 @@ export class Handler {
   }
 
   async #route(request: Request): Promise<Response> {
-    const { authenticator, hosts, base, clientAddress, clientOf } = this.#parts
+    const { authenticator, hosts, origins, base, clientAddress, clientOf } = this.#parts
     const url = checkedUrl(request.url)
     const host = request.headers.get('host') ?? url.host
     assertHost(host, hosts)
@@ -81,7 +81,7 @@ export class Handler {
       request,
       query: url.searchParams,
       host,
-      spot: cookieSpot(url, host, shownBase ?? ''),
+      spot: cookieSpot(url, { host, origins }, shownBase ?? ''),
       address:
         clientAddress === undefined
           ? clientOf(context.address, request.headers.get('x-forwarded-for'))
@@ -120,7 +120,7 @@ export class Handler {
       case 'login':
         return await this.#login(visit)
       case 'logout':
-        return this.#logout(visit, caller)
+        return await this.#logout(visit, caller)
       case 'info':
         return jsonAnswer(this.#parts.redactor.json('info', this.#info(caller)))
       case 'locks': {
@@ -180,10 +180,10 @@ export class Handler {
     return jsonAnswer(body, { headers: { 'set-cookie': cookie } })
   }
 
-  #logout({ request, host, spot }: Visit, caller: Caller): Response {
+  async #logout({ request, host, spot }: Visit, caller: Caller): Promise<Response> {
     assertMethod(request, 'POST')
     this.#assertMeant(request, host, caller)
-    if (caller.session !== undefined) this.#parts.sessions.end(caller.session)
+    if (caller.session !== undefined) await this.#parts.sessions.end(caller.session)
     return jsonAnswer(fixedText('{}'), { headers: { 'set-cookie': writeCookie(spot, '') } })
   }
 

@@ -283,7 +283,7 @@ describe('schedules', () => {
       'done',
     ])
     expect(await codeOf(await act(one, 'schedule-run', { schedule: 'x', confirm: 'x' }))).toBe(
-      'NOT_FOUND',
+      'NO_SUCH_SCHEDULE',
     )
   })
 })

@@ -3,15 +3,19 @@ import { createHash } from 'node:crypto'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { Revocations } from '../../src/auth/revocations.ts'
 import type { ConsoleOptions } from '../../src/server/console-options.ts'
+import { createConsole } from '../../src/server/create-console.ts'
 import {
   auth,
   bearer,
+  type Browser,
   codeOf,
   type Database,
   login,
   openDatabase,
   startConsole,
+  type StartedConsole,
   tokens,
 } from '../support/started-console.ts'
 
@@ -267,6 +271,36 @@ describe('R4: behind a proxy', () => {
   })
 })
 
+describe('S24: mounted as a handler of requests, which is not told who connects', () => {
+  /** The last of many wrong tokens from one client, then a wrong and a right one from another. */
+  async function statuses(options: Partial<ConsoleOptions>): Promise<readonly number[]> {
+    const { fetch: answer, close } = createConsole({ driver: database.driver, auth, ...options })
+    onTestFinished(close)
+    const ask = async (client: string, token: string): Promise<number> => {
+      const headers = { ...bearer(token).headers, 'x-forwarded-for': `${client}, 10.0.0.9` }
+      return (await answer(new Request('https://ops.example.com/api/info', { headers }))).status
+    }
+    let last = 0
+    for (let guess = 0; guess < 61; guess += 1) last = await ask('203.0.113.1', 'x'.repeat(20))
+    return [last, await ask('203.0.113.2', 'x'.repeat(20)), await ask('203.0.113.2', tokens.view)]
+  }
+
+  test.each<[string, Partial<ConsoleOptions>]>([
+    ['how many proxies there are', { trustProxy: 2 }],
+    ['which proxies there are', { trustProxy: ['10.0.0.0/8'] }],
+    [
+      'where a request comes from',
+      { clientAddress: ({ headers }) => headers.get('x-forwarded-for')?.split(',')[0] },
+    ],
+  ])('told %s, it counts by client', async (_, options) => {
+    expect(await statuses(options)).toEqual([429, 401, 200])
+  })
+
+  test('told nothing, it counts them together, and lets the right token in', async () => {
+    expect(await statuses({})).toEqual([429, 429, 200])
+  })
+})
+
 describe('sessions', () => {
   test('the cookie is out of reach of scripts and of other sites', async () => {
     const started = await startConsole({ driver: database.driver, auth })
@@ -352,23 +386,103 @@ describe('sessions', () => {
     expect((await started.get('/api/info', { headers: { cookie } })).status).toBe(401)
   })
 
-  test('with the same secret, another process knows it; without the token it was made with, no', async () => {
-    const secret = 's'.repeat(32)
-    const options = { driver: database.driver, base: '/x' }
-    const one = await startConsole({ ...options, auth: { ...auth, secret } })
-    const { cookie } = await login(one, tokens.view, '/x')
-    const there = { headers: { cookie: cookie.replace(/^holdfast_\d+/, '') } }
-    const at = (port: number): { headers: { cookie: string } } => ({
-      headers: { cookie: `holdfast_${port}${there.headers.cookie}` },
-    })
-    const two = await startConsole({ ...options, auth: { ...auth, secret } })
-    expect((await two.get('/x/api/info', at(two.port))).status).toBe(200)
-    const rotated = await startConsole({
-      ...options,
-      auth: { secret, tokens: [{ name: 'view token', role: 'view', token: 'x'.repeat(20) }] },
-    })
-    expect((await rotated.get('/x/api/info', at(rotated.port))).status).toBe(401)
+  const secret = 's'.repeat(32)
+
+  /** The status that each console gives to whoever has the cookie, whichever of them it is of. */
+  async function statusesAt(
+    consoles: readonly StartedConsole[],
+    cookie: string,
+  ): Promise<readonly number[]> {
+    return await Promise.all(
+      consoles.map(async ({ get, port }) => {
+        const headers = { cookie: cookie.replace(/^holdfast_\d+/, `holdfast_${port}`) }
+        return (await get('/x/api/info', { headers })).status
+      }),
+    )
+  }
+
+  async function logOut({ get, origin }: StartedConsole, { cookie, csrf }: Browser): Promise<void> {
+    const headers = { cookie, origin, 'x-holdfast-csrf': csrf }
+    expect((await get('/x/api/logout', { method: 'POST', headers })).status).toBe(200)
+  }
+
+  /** What a team would keep in a table. */
+  function sharedRevocations(): Revocations {
+    const ids = new Set<string>()
+    return {
+      add: async (id) => void ids.add(id),
+      has: async (id) => ids.has(id),
+    }
+  }
+
+  test('S14: a session is good at the process that started it, and at no other with the same secret', async () => {
+    const options = { driver: database.driver, base: '/x', auth: { ...auth, secret } }
+    const both = [await startConsole(options), await startConsole(options)] as const
+    const browser = await login(both[0], tokens.view, '/x')
+    expect(await statusesAt(both, browser.cookie)).toEqual([200, 401])
+    await logOut(both[0], browser)
+    expect(await statusesAt(both, browser.cookie)).toEqual([401, 401])
   })
+
+  test("S14: consoles that share who has logged out take each other's sessions until then", async () => {
+    const shared = { ...auth, secret, revocations: sharedRevocations() }
+    const options = { driver: database.driver, base: '/x', auth: shared }
+    const both = [await startConsole(options), await startConsole(options)] as const
+    const browser = await login(both[0], tokens.view, '/x')
+    expect(await statusesAt(both, browser.cookie)).toEqual([200, 200])
+    await logOut(both[0], browser)
+    expect(await statusesAt(both, browser.cookie)).toEqual([401, 401])
+    // And neither does one that has not got the token it was made with.
+    const kept = await login(both[0], tokens.view, '/x')
+    const token = { name: 'view token', role: 'view', token: 'x'.repeat(20) } as const
+    const rotated = await startConsole({ ...options, auth: { ...shared, tokens: [token] } })
+    expect(await statusesAt([both[1], rotated], kept.cookie)).toEqual([200, 401])
+  })
+
+  test('S14: who has logged out is not let in while nobody can tell', async () => {
+    const failing = { add: () => undefined, has: () => Promise.reject(new Error('no connection')) }
+    const revocations: Revocations = failing
+    const options = { driver: database.driver, base: '/x', auth: { ...auth, secret, revocations } }
+    const one = await startConsole(options)
+    const { cookie } = await login(one, tokens.view, '/x')
+    expect(await statusesAt([one], cookie)).toEqual([502])
+  })
+
+  test('S14: shared revocations need a shared secret', () => {
+    const revocations = sharedRevocations()
+    expect(() =>
+      createConsole({ driver: database.driver, auth: { ...auth, revocations } }),
+    ).toThrow(/auth.secret/)
+  })
+
+  test('S13: behind a proxy with TLS the declared origin makes the cookie Secure, and of that host alone', async () => {
+    const origins = ['https://ops.example.com']
+    const started = await startConsole({ driver: database.driver, auth, origins })
+    // The proxy talks to this machine, and says nothing of the name that the browser knows.
+    const headers = { 'content-type': 'application/json', origin: 'https://ops.example.com' }
+    const body = JSON.stringify({ token: tokens.view })
+    const response = await started.get('/api/login', { method: 'POST', headers, body })
+    const setCookie = response.headers.get('set-cookie') ?? ''
+    expect(setCookie).toMatch(
+      /^__Host-holdfast=[\w.-]+; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+    )
+    // What is not Secure is not read either: a neighbour could have set it.
+    const [cookie = ''] = setCookie.split(';')
+    const plain = cookie.replace('__Host-holdfast', `holdfast_${started.port}`)
+    for (const [shown, status] of [
+      [cookie, 200],
+      [plain, 401],
+    ] as const)
+      expect((await started.get('/api/info', { headers: { cookie: shown } })).status).toBe(status)
+  })
+
+  test.each(['http://ops.example.com', 'ops.example.com', 'https://ops.example.com/x', '*'])(
+    'S13: %s is no origin to declare',
+    (origin) => {
+      const options = { driver: database.driver, auth, origins: [origin] }
+      expect(() => createConsole(options)).toThrow(/origins/)
+    },
+  )
 })
 
 describe('the host application says who it is', () => {

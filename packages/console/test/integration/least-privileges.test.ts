@@ -88,6 +88,21 @@ test('it sees the query and the lock of somebody else', async () => {
   })
 })
 
+test('a role without the schema is told so on every page', async () => {
+  const nobody = `nobody_${role}`
+  await owner.pool.query(`CREATE ROLE "${nobody}" LOGIN`)
+  const url = new URL(owner.url)
+  url.username = encodeURIComponent(nobody)
+  const bare = new pg.Pool({ connectionString: url.href, max: 2 })
+  const { get } = await startConsole({ driver: fromPg(bare), auth })
+  for (const path of ['/api/claims', '/api/leases', '/api/books', '/api/schedules']) {
+    const response = await get(path, bearer(tokens.view))
+    expect([path, response.status, await codeOf(response)]).toEqual([path, 409, 'SCHEMA_MISSING'])
+  }
+  await bare.end()
+  await owner.pool.query(`DROP ROLE "${nobody}"`)
+})
+
 test('it can change nothing', async () => {
   for (const statement of [
     'DELETE FROM holdfast.balance',
@@ -131,9 +146,17 @@ test('it cannot act, until it is given that too', async () => {
   const { startedAt, transactionStartedAt = null } = session ?? {}
   const target = { pid, startedAt, transactionStartedAt, confirm: String(pid) }
   const refused = await act('terminate', target)
+  expect(refused.status).toBe(403)
   expect(await refused.json()).toMatchObject({
-    error: { code: 'DATABASE_FAILED', sqlState: '42501' },
+    error: {
+      code: 'SIGNAL_RIGHT_MISSING',
+      next: expect.stringContaining('GRANT pg_signal_backend'),
+    },
   })
+  await owner.pool.query(`REVOKE pg_read_all_stats FROM "${role}"`)
+  const unseen = await act('terminate', target)
+  expect([unseen.status, await codeOf(unseen)]).toEqual([403, 'STATS_RIGHT_MISSING'])
+  await owner.pool.query(`GRANT pg_read_all_stats TO "${role}"`)
   const jobs = createHoldfast(owner.driver).work({ queue: 'mails' })
   const [{ id } = { id: '' }, other] = await jobs.enqueue([
     { payload: 1, maxAttempts: 1 },

@@ -8,6 +8,7 @@ import { migrate } from 'holdfast/schema'
 import pg from 'pg'
 import { testDatabase } from '../../../holdfast/test/support/database.ts'
 import { stagedNotes } from '../../../holdfast/test/support/staged-incident.ts'
+import { OwnRevocations } from '../../src/auth/revocations.ts'
 import { type ListeningConsole, listen } from '../../src/node/listen.ts'
 import type { ConsoleOptions } from '../../src/server/console-options.ts'
 import { assembleConsole } from '../../src/server/create-console.ts'
@@ -41,6 +42,7 @@ export async function openShop(options: Partial<ConsoleOptions> = {}): Promise<S
   looking.on('error', () => undefined)
   let listening: ListeningConsole | undefined
   let port = 0
+  const revocations = new OwnRevocations(Date.now)
   const openConsole = async (): Promise<void> => {
     const made = assembleConsole(
       {
@@ -51,7 +53,7 @@ export async function openShop(options: Partial<ConsoleOptions> = {}): Promise<S
             ownApplication: 'console',
           },
         },
-        auth: { ...auth, secret: 'the same over a restart of the console' },
+        auth: { ...auth, secret: 'the same over a restart of the console', revocations },
         actions: [
           'cancel',
           'terminate',

@@ -3,7 +3,8 @@
 -- is held for certain. Never waits: a row that somebody renews, takes or guards is not free.
 --
 -- With session_lock the lease belongs to whoever holds that advisory lock in this session. The lock is
--- taken if it is free, never twice; its holder takes the lease over at once, expired or not.
+-- taken if it is free, never twice. Its holder takes over at once, expired or not, from who had that lock
+-- before: they have lost it. A holder without a session is waited for.
 CREATE OR REPLACE FUNCTION :"schema".acquire_lease(
   scope text, name text, owner uuid, ttl_ms bigint, delay_ms bigint, note text, session_lock bigint
 ) RETURNS text
@@ -20,13 +21,14 @@ DECLARE
   delay CONSTANT interval := delay_ms * interval '1 millisecond';
   moment timestamptz := clock_timestamp();
   found_lease lease%ROWTYPE;
+  in_session CONSTANT boolean := session_lock IS NOT NULL;
   given bigint;
 BEGIN
   IF ttl_ms IS NULL OR ttl_ms < 1 OR delay_ms IS NULL OR delay_ms < 0 OR owner IS NULL THEN
     RAISE EXCEPTION 'a lease needs an owner and a time to live'
       USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  IF session_lock IS NOT NULL AND NOT holds_session_lock(session_lock)
+  IF in_session AND NOT holds_session_lock(session_lock)
     AND NOT pg_try_advisory_lock(session_lock) THEN
     RETURN ',0';
   END IF;
@@ -37,7 +39,7 @@ BEGIN
     INSERT INTO lease (bucket, scope, name, token, ttl, delay, acquired_at, expires_at)
     VALUES (bucket, scope, name, 0, ttl, delay, '-infinity', '-infinity')
     ON CONFLICT DO NOTHING;
-  ELSIF found_lease.owner <> owner AND session_lock IS NULL
+  ELSIF found_lease.owner <> owner AND NOT (in_session AND found_lease.by_session)
     AND found_lease.expires_at + found_lease.delay > moment THEN
     RETURN concat(',', remaining_ms(found_lease.expires_at + found_lease.delay, moment));
   END IF;
@@ -50,14 +52,14 @@ BEGIN
   moment := clock_timestamp();
   IF found_lease.owner = owner AND found_lease.expires_at > moment THEN
     given := found_lease.token;
-  ELSIF found_lease.owner IS NOT NULL AND session_lock IS NULL
+  ELSIF found_lease.owner IS NOT NULL AND NOT (in_session AND found_lease.by_session)
     AND found_lease.expires_at + found_lease.delay > moment THEN
     RETURN concat(',', remaining_ms(found_lease.expires_at + found_lease.delay, moment));
   ELSE
     given := next_token(bucket);
   END IF;
   UPDATE lease l
-  SET owner = owner, token = given, ttl = ttl, delay = delay, note = note,
+  SET owner = owner, token = given, ttl = ttl, delay = delay, note = note, by_session = in_session,
     acquired_at = CASE WHEN l.token = given THEN l.acquired_at ELSE moment END,
     expires_at = moment + ttl
   WHERE l.bucket = bucket AND l.scope = scope AND l.name = name;

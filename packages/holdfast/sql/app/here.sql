@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION :"schema".here(buckets integer[]) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  bits bytea;
+  bits pg_catalog.bytea;
   wanted integer;
 BEGIN
   IF pg_catalog.cardinality(buckets) OPERATOR(pg_catalog.=) 1 THEN

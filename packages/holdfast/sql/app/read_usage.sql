@@ -23,7 +23,7 @@ DECLARE
       SELECT min(to_date(substr(c.relname, 10), 'YYYYMM')::timestamp AT TIME ZONE 'UTC')
       FROM pg_inherits i
       JOIN pg_class c ON c.oid = i.inhrelid
-      WHERE i.inhparent = 'movement'::regclass AND c.relname ~ '^movement_\d{6}$'
+      WHERE i.inhparent = 'movement'::regclass AND c.relname ~ '^movement_[0-9]{6}$'
     );
   page json;
   forgotten boolean;

@@ -12,7 +12,7 @@ AS $$
 DECLARE
   -- What another server has, or is about to.
   gone CONSTANT smallint[] := ARRAY(
-    SELECT m.bucket FROM shard_map m WHERE m.leaving OR NOT m.here
+    SELECT m.bucket FROM shard_map m WHERE m.leaving OR NOT m.here OR unconfirmed()
   );
   room CONSTANT integer := greatest(1, least(coalesce(most, 1), 1000));
   page json;

@@ -8,9 +8,9 @@ CREATE OR REPLACE FUNCTION :"schema".can_give(
   asked bigint, every_us bigint, moment timestamptz
 ) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT credited - debited - held + CASE WHEN every_us IS NULL
+  SELECT credited OPERATOR(pg_catalog.-) debited OPERATOR(pg_catalog.-) held OPERATOR(pg_catalog.+) CASE WHEN every_us IS NULL
     THEN :"schema".limit_of(own, pinned, filled_at, asked, every_us)
-    ELSE :"schema".flows_in(credited - debited - held,
+    ELSE :"schema".flows_in(credited OPERATOR(pg_catalog.-) debited OPERATOR(pg_catalog.-) held,
       :"schema".limit_of(own, pinned, filled_at, asked, every_us), filled_at, every_us, moment)
   END
 $$;

@@ -2,6 +2,6 @@
 CREATE OR REPLACE FUNCTION :"schema".filled_until(filled_at timestamptz, more bigint, every_us bigint)
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN x.us <= 8640000000000000000 THEN x.us::bigint END
-  FROM (SELECT :"schema".micros(filled_at) + more::numeric * every_us AS us) x
+  SELECT CASE WHEN x.us OPERATOR(pg_catalog.<=) 8640000000000000000 THEN x.us::bigint END
+  FROM (SELECT :"schema".micros(filled_at) OPERATOR(pg_catalog.+) (more::numeric OPERATOR(pg_catalog.*) every_us) AS us) x
 $$;

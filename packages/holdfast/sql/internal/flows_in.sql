@@ -5,6 +5,7 @@ CREATE OR REPLACE FUNCTION :"schema".flows_in(
   standing bigint, burst bigint, filled_at timestamptz, every_us bigint, moment timestamptz
 ) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN filled_at IS NULL THEN burst - standing ELSE least(burst - standing,
-    greatest(floor(extract(epoch FROM moment - filled_at) * 1000000 / every_us), 0)::bigint) END
+  SELECT CASE WHEN filled_at IS NULL THEN burst OPERATOR(pg_catalog.-) standing ELSE least(burst OPERATOR(pg_catalog.-) standing,
+    greatest(pg_catalog.floor(extract(epoch FROM moment OPERATOR(pg_catalog.-) filled_at)
+      OPERATOR(pg_catalog.*) 1000000 OPERATOR(pg_catalog./) every_us), 0)::bigint) END
 $$;

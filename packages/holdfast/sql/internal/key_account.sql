@@ -3,5 +3,6 @@
 CREATE OR REPLACE FUNCTION :"schema".key_account(scope text, book text, key text) RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT :"schema".hash_name(
-    concat(length(scope), ':', scope, length(book), ':', book, length(key), ':', key))
+    pg_catalog.concat(pg_catalog.length(scope), ':', scope, pg_catalog.length(book), ':', book,
+      pg_catalog.length(key), ':', key))
 $$;

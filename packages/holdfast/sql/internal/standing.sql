@@ -4,14 +4,14 @@ CREATE OR REPLACE FUNCTION :"schema".standing(bucket smallint, account uuid, bas
 RETURNS SETOF :"schema".balance
 LANGUAGE sql STABLE ROWS 1 AS $$
   SELECT b.* FROM :"schema".balance b
-  WHERE b.bucket = standing.bucket AND b.account = standing.account
+  WHERE b.bucket OPERATOR(pg_catalog.=) standing.bucket AND b.account OPERATOR(pg_catalog.=) standing.account
   UNION ALL
   SELECT k.bucket, standing.account, 0, 0, 0, k.allowance, NULL, '-infinity', 'infinity', NULL, k.walled, true,
     false
   FROM :"schema".balance k
-  WHERE k.bucket = standing.bucket AND k.account = standing.base AND k.pinned
-    AND standing.base <> standing.account AND NOT EXISTS (
+  WHERE k.bucket OPERATOR(pg_catalog.=) standing.bucket AND k.account OPERATOR(pg_catalog.=) standing.base AND k.pinned
+    AND standing.base OPERATOR(pg_catalog.<>) standing.account AND NOT EXISTS (
       SELECT FROM :"schema".balance b
-      WHERE b.bucket = standing.bucket AND b.account = standing.account
+      WHERE b.bucket OPERATOR(pg_catalog.=) standing.bucket AND b.account OPERATOR(pg_catalog.=) standing.account
     )
 $$;

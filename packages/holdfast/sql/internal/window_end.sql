@@ -4,8 +4,10 @@ CREATE OR REPLACE FUNCTION :"schema".window_end(unit text, zone text, moment tim
 RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE
-    WHEN unit IN ('minute', 'hour') THEN date_trunc(unit, moment, zone) + ('1 ' || unit)::interval
+    WHEN unit OPERATOR(pg_catalog.=) ANY ('{minute,hour}')
+      THEN pg_catalog.date_trunc(unit, moment, zone) OPERATOR(pg_catalog.+) ('1 ' OPERATOR(pg_catalog.||) unit)::interval
     ELSE :"schema".first_moment(
-      date_trunc(unit, moment AT TIME ZONE zone) + ('1 ' || unit)::interval, zone)
+      pg_catalog.date_trunc(unit, moment AT TIME ZONE zone)
+        OPERATOR(pg_catalog.+) ('1 ' OPERATOR(pg_catalog.||) unit)::interval, zone)
   END
 $$;

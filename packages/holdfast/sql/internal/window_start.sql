@@ -4,7 +4,8 @@ CREATE OR REPLACE FUNCTION :"schema".window_start(unit text, zone text, moment t
 RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE
-    WHEN unit IN ('minute', 'hour') OR zone = 'UTC' THEN date_trunc(unit, moment, zone)
-    ELSE :"schema".first_moment(date_trunc(unit, moment AT TIME ZONE zone), zone)
+    WHEN unit OPERATOR(pg_catalog.=) ANY ('{minute,hour}') OR zone OPERATOR(pg_catalog.=) 'UTC'
+      THEN pg_catalog.date_trunc(unit, moment, zone)
+    ELSE :"schema".first_moment(pg_catalog.date_trunc(unit, moment AT TIME ZONE zone), zone)
   END
 $$;

@@ -12,9 +12,11 @@ BEGIN
     RAISE EXCEPTION 'the movements of this month and of the one before are kept'
       USING ERRCODE = 'invalid_parameter_value';
   END IF;
+  -- What CREATE PUBLICATION waits for: a move that is not seen below begins when we have ended.
+  LOCK TABLE ONLY movement IN SHARE UPDATE EXCLUSIVE MODE;
+  PERFORM refuse_while_moving();
   -- Nobody writes to so old a month any more; if somebody still does, they are waited for.
   EXECUTE format('LOCK TABLE %I.%I IN SHARE MODE', current_schema(), name);
-  PERFORM refuse_while_moving();
   IF EXISTS (SELECT FROM movement m WHERE m.at < first::timestamp AT TIME ZONE 'UTC')
     OR EXISTS (SELECT FROM movement_default m WHERE m.at < ends) THEN
     RAISE EXCEPTION 'there are older movements than those of this month'

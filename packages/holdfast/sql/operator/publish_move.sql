@@ -18,7 +18,7 @@ BEGIN
     SELECT coalesce(json_agg(to_date(substr(c.relname, 10), 'YYYYMM') ORDER BY c.relname), '[]')
     FROM pg_inherits i
     JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'movement'::regclass AND c.relname ~ '^movement_\d{6}$'
+    WHERE i.inhparent = 'movement'::regclass AND c.relname ~ '^movement_[0-9]{6}$'
   );
 END;
 $$;

@@ -6,6 +6,7 @@ import {
   isServedByIndex,
   probesOf,
 } from '../engines/postgres/claims-check.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import type { LeaseSettings } from './layout.ts'
 import { isTrue } from '../core/is-true.ts'
 
@@ -16,6 +17,8 @@ export interface ClaimFinding {
     | 'column-missing'
     | 'column-nullable'
     | 'column-type'
+    | 'column-name'
+    | 'key-type'
     | 'key-not-unique'
     | 'index-missing'
   /** What it is about: `table outbox`, `column outbox.claim_token`. */
@@ -46,7 +49,7 @@ export async function checkTable<Tx>(
     async (transaction) => {
       const findings = await checkColumns(transaction, settings)
       if (findings.some(isHole)) return findings
-      return [...findings, ...(await checkIndexes(transaction, settings))]
+      return [...findings, ...(await checkIndexes(driver, transaction, settings))]
     },
     { scopes: [] },
   )
@@ -76,6 +79,7 @@ export async function checkColumns(
         name: String(row['name']),
         type: String(row['type']),
         notNull: isTrue(row['notNull']),
+        compound: isTrue(row['compound']),
       } satisfies FoundColumn,
     ]),
   )
@@ -87,10 +91,12 @@ export async function checkColumns(
 
 /** What the planner says about the indexes. Its settings stay changed until the transaction ends. */
 export async function checkIndexes<Tx>(
+  driver: Driver<Tx>,
   transaction: Transaction<Tx>,
-  { layout, perKey }: LeaseSettings,
+  { layout: given, perKey }: LeaseSettings,
 ): Promise<ClaimFinding[]> {
   const findings: ClaimFinding[] = []
+  const layout = await withOperators(driver, transaction, given)
   for (const text of indexesOnly) await transaction.command(text)
   for (const { about, explain, createIndex } of probesOf(layout, perKey)) {
     if (isServedByIndex(await transaction.query(explain))) continue
@@ -161,7 +167,34 @@ function aboutColumns(
         fix: 'Make it timestamptz.',
       }),
     )
-  return [...missing, ...nullable, ...zoneless]
+  const compound = [...new Set([...layout.key, ...(turn === undefined ? [] : [turn])])]
+    .filter((column) => columns.get(column)?.compound === true)
+    .map(
+      (column): ClaimFinding => ({
+        code: 'key-type',
+        object: object(column),
+        what: 'is an array or a composite type, by which no row can be claimed.',
+        fix: 'Use columns of a simple type, such as bigint, uuid or text.',
+      }),
+    )
+  return [...missing, ...nullable, ...zoneless, ...compound, ...ourNames(layout, needed, columns)]
+}
+
+/** Names of our own begin so: a column of the same name could not be told from ours. */
+function ourNames(
+  { table, columns: selected, texts }: LeaseSettings['layout'],
+  needed: readonly string[],
+  columns: ReadonlyMap<string, FoundColumn>,
+): ClaimFinding[] {
+  const read = selected === undefined && texts === undefined ? [...columns.keys()] : []
+  return [...new Set([...needed, ...read])]
+    .filter((column) => column.startsWith('#') && columns.has(column))
+    .map((column) => ({
+      code: 'column-name',
+      object: `column ${table.table}.${column}`,
+      what: 'begins with #, as names in our statements do.',
+      fix: needed.includes(column) ? 'Rename it.' : 'Name the columns to be read with select.',
+    }))
 }
 
 function notUnique(table: string, key: readonly string[]): ClaimFinding {

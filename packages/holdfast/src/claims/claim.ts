@@ -1,5 +1,6 @@
 import type { Row } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { isStorable } from '../core/storable.ts'
 import type { ClaimedRow } from '../engines/postgres/claims.ts'
 
 /** The fenced right to work on one row until its lease is over. */
@@ -53,20 +54,21 @@ export function claimsOf<R>(
 export function isClaim(value: unknown): value is Claim<unknown> {
   const { token, attempt } = (value ?? {}) as Partial<Claim<unknown>>
   return (
-    hasKey(value) && typeof token === 'string' && ['number', 'undefined'].includes(typeof attempt)
+    hasKey(value) && isStorable(token) && (attempt === undefined || Number.isSafeInteger(attempt))
   )
 }
 
 /** Whether it says which row it is about. */
 export function hasKey(value: unknown): value is { readonly key: readonly string[] } {
   const { key } = (value ?? {}) as { readonly key?: unknown }
-  return Array.isArray(key) && key.every((part) => typeof part === 'string')
+  return Array.isArray(key) && key.every(isStorable)
 }
 
-/** One or several, as they were given back. @throws OPTION_INVALID */
-export function claimsGiven<R>(given: unknown): readonly Claim<R>[] {
+/** One or several, as they were given back: with a value for each column of the key. @throws OPTION_INVALID */
+export function claimsGiven<R>(given: unknown, columns: number): readonly Claim<R>[] {
   const all: readonly unknown[] = Array.isArray(given) ? given : [given]
-  if (all.every(isClaim)) return all as readonly Claim<R>[]
+  if (all.every((each) => isClaim(each) && each.key.length === columns))
+    return all as readonly Claim<R>[]
   throw notGiven('claims must be what claim() gave')
 }
 

@@ -1,11 +1,13 @@
 import { hostname } from 'node:os'
-import { type Driver, primariesOf, type Row } from '../core/driver.ts'
+import type { Driver, Row } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { channels, publish } from '../core/events.ts'
 import { optionsGiven } from '../core/given.ts'
+import { askEach, type EachAnswer } from '../tx/ask-each.ts'
 import { checkTable, type ClaimFinding, isHole } from './check.ts'
 import { type Claim, claimsGiven, type FailOutcome, isClaim, type Outcome } from './claim.ts'
 import { createDead, type DeadRows } from './dead.ts'
-import { type ClaimsOptions, invalid, leaseSettings } from './layout.ts'
+import { type ClaimsOptions, invalid, leaseSettings, text } from './layout.ts'
 import { type FailOptions, LeaseClaims, type LeaseVerbs, type Recovered } from './lease-claims.ts'
 import { ShardedClaims } from './sharded-claims.ts'
 import type { RunOptions, Worker } from './run-options.ts'
@@ -68,7 +70,7 @@ export interface Claims<Tx, R> {
    * Gives back rows whose lease is over, in their old place, or makes them dead. Any number of
    * processes may do so at once; a running worker does.
    *
-   * @throws OPTION_INVALID, COMMIT_UNKNOWN
+   * @throws OPTION_INVALID, COMMIT_UNKNOWN, SHARD_PRIMARY_FAILED
    */
   recover(options?: { readonly limit?: number }): Promise<Recovered>
   /**
@@ -106,6 +108,7 @@ export function createLeaseClaims<Tx, R>(
 ): Claims<Tx, R> {
   const settings = leaseSettings(options, texts)
   const holder = options.holder ?? `${hostname()}:${process.pid}`
+  text(holder, 'holder')
   const lease: LeaseVerbs<Tx, R> =
     driver.shards === undefined
       ? new LeaseClaims<Tx, R>(driver, settings, holder, read)
@@ -115,21 +118,15 @@ export function createLeaseClaims<Tx, R>(
     async (...args: readonly unknown[]): Promise<FailOutcome<R>> => {
       const alone = isSome(args[0]) || args.length < 2
       const [tx, claims, given] = alone ? [undefined, ...args] : args
-      const all = claimsGiven<R>(claims)
+      const all = claimsGiven<R>(claims, settings.layout.key.length)
       const failing = failingOf(given)
       if (!alone) return await lease.finishIn(tx as Tx, verb, all, failing)
       const outcome = await lease.finish(verb, all, failing)
       lease.tellLost(outcome.lost, verb)
       return outcome
     }
-  const check = async (): Promise<readonly ClaimFinding[]> => {
-    const found: ClaimFinding[] = []
-    for (const primary of primariesOf(driver)) {
-      const own = await checkTable(primary, settings)
-      found.push(...own.filter((each) => !found.some(({ what }) => what === each.what)))
-    }
-    return found
-  }
+  const checkTables = (): Promise<EachAnswer<readonly ClaimFinding[]>> =>
+    askEach(driver, (primary) => checkTable(primary, settings))
   return {
     async claim(...args: readonly unknown[]) {
       const alone = typeof args[0] === 'number' || args.length === 0 || isNothing(args)
@@ -142,18 +139,30 @@ export function createLeaseClaims<Tx, R>(
     complete: finisher('complete'),
     fail: finisher('fail'),
     release: finisher('release'),
-    recover: async (given) => await lease.recover(optionsGiven(given).limit ?? 500),
+    async recover(given) {
+      const { failure, ...recovered } = await lease.recover(optionsGiven(given).limit ?? 500)
+      if (failure !== undefined) throw failure
+      return recovered
+    },
     async run(runOptions) {
       const terms = runTerms(runOptions, settings.leaseMs)
-      const holes = (await check()).filter(isHole)
+      const { table } = settings.layout.table
+      const { answers, failure } = await checkTables()
+      // One of several primaries that cannot be asked is no reason to leave alone what the others have.
+      if (failure !== undefined && answers.length === 0) throw failure
+      const holes = distinct(answers).filter(isHole)
       if (holes.length > 0) {
-        throw holdfastError('CLAIM_TABLE_UNFIT', {
-          details: { subject: settings.layout.table.table, findings: holes },
-        })
+        throw holdfastError('CLAIM_TABLE_UNFIT', { details: { subject: table, findings: holes } })
       }
+      if (failure !== undefined)
+        publish(channels.claimsTrouble, { table, during: 'claim', error: failure })
       return startWorker(driver, lease, terms)
     },
-    check,
+    async check() {
+      const { answers, failure } = await checkTables()
+      if (failure !== undefined) throw failure
+      return distinct(answers)
+    },
     dead: createDead(driver, settings, {
       key: settings.layout.key,
       listedBy: settings.layout.key,
@@ -163,16 +172,25 @@ export function createLeaseClaims<Tx, R>(
   }
 }
 
+/** What several primaries lack alike is told once. */
+function distinct(findings: readonly (readonly ClaimFinding[])[]): readonly ClaimFinding[] {
+  return [
+    ...new Map(findings.flat().map((each) => [`${each.object}: ${each.what}`, each])).values(),
+  ]
+}
+
 /** A claim, and no handle of a client: one of Prisma has whatever the models are called. */
 function isSome(value: unknown): boolean {
   return Array.isArray(value) || isClaim(value)
 }
 
+const mostRetryMs = 100 * 365 * 86_400_000
+
 function failingOf(given: unknown): FailOptions {
   const failing = optionsGiven(given as FailOptions | undefined)
   const { retryInMs = 0 } = failing
-  if (Number.isFinite(retryInMs) && retryInMs >= 0) return failing
-  throw invalid('retryInMs', 'must be a number of milliseconds, 0 or more')
+  if (Number.isFinite(retryInMs) && retryInMs >= 0 && retryInMs <= mostRetryMs) return failing
+  throw invalid('retryInMs', 'must be a number of milliseconds, 0 or more, and at most 100 years')
 }
 
 function isNothing(args: readonly unknown[]): boolean {

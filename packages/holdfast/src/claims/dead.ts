@@ -1,7 +1,8 @@
-import { type Driver, primariesOf, type Row } from '../core/driver.ts'
+import { type Driver, primariesOf, type Row, type Statement } from '../core/driver.ts'
 import { channels, publish } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { optionsGiven } from '../core/given.ts'
+import { isStorable } from '../core/storable.ts'
 import {
   changeDead,
   deadFrom,
@@ -11,10 +12,12 @@ import {
   type FoundDead,
   listDead,
 } from '../engines/postgres/claims-dead.ts'
+import { askEach, askOne } from '../tx/ask-each.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { invalid, type LeaseSettings, positive } from './layout.ts'
-import { sendAlone } from './sending.ts'
+import { aloneOn } from './sending.ts'
 
 /** A row that had its last attempt. */
 export interface DeadRow<R> {
@@ -60,7 +63,7 @@ export interface DeadRows<R> {
    * @example
    * let page = await emails.dead.list()
    * while (page.next !== undefined) page = await emails.dead.list({ after: page.next })
-   * @throws OPTION_INVALID, SCHEMA_MISSING
+   * @throws OPTION_INVALID, SCHEMA_MISSING, SHARD_PRIMARY_FAILED
    */
   list(options?: { readonly limit?: number; readonly after?: string }): Promise<DeadPage<R>>
   /** One dead row; `undefined` if there is none with this key. @throws OPTION_INVALID, SCHEMA_MISSING */
@@ -70,7 +73,7 @@ export interface DeadRows<R> {
    * `holdfast:claims.intervened`.
    *
    * @example const { done } = await emails.dead.retry(page.rows.map(({ key }) => key))
-   * @throws OPTION_INVALID, SCHEMA_MISSING, TX_NESTED, COMMIT_UNKNOWN
+   * @throws OPTION_INVALID, SCHEMA_MISSING, TX_NESTED, COMMIT_UNKNOWN, SHARD_PRIMARY_FAILED
    */
   retry(keys: DeadKeys, options?: DeadOptions): Promise<DeadOutcome>
   /** Deletes them for good. Publishes `holdfast:claims.intervened`. @throws as `retry` */
@@ -93,7 +96,7 @@ export function createDead<Tx, R>(
   { layout: whole, bucket }: LeaseSettings,
   { read, ...reading }: DeadReading<R>,
 ): DeadRows<R> {
-  const primaries = primariesOf(driver)
+  const primaries = primariesOf(driver).length
   const schema = driver.shards?.schema
   const shard = schema === undefined || bucket === undefined ? undefined : { schema, bucket }
   const layoutOf = (): DeadLayout => {
@@ -120,10 +123,15 @@ export function createDead<Tx, R>(
     const isKey = (key: readonly unknown[]): boolean =>
       key.length === reading.key.length && key.every(isKeyValue)
     if (!nested.every(isKey)) {
-      throw invalid('key', `needs a value for each of ${reading.key.join(', ')}`)
+      throw invalid(
+        'key',
+        `needs a value for each of ${reading.key.join(', ')}, as dead.list() gives it`,
+      )
     }
     if (nested.length > mostRows) throw invalid('keys', `are more than ${mostRows}`)
-    return nested.map((key) => key.map(String))
+    // Each once: what is asked for twice would be done, and then not be there.
+    const texts = nested.map((key) => key.map(String))
+    return [...new Map(texts.map((key) => [JSON.stringify(key), key])).values()]
   }
   const change = async (
     verb: DeadVerb,
@@ -135,15 +143,18 @@ export function createDead<Tx, R>(
     const keys = keysOf(given)
     assertNotNested(driver)
     const [done, taken] = [new Set<readonly string[]>(), new Set<readonly string[]>()]
-    for (const primary of primaries) {
-      await changeOn(primary, layout, verb, keys, done, taken)
-    }
+    const { failure } = await askEach(driver, (primary) =>
+      changeOn(primary, layout, verb, keys, done, taken),
+    )
     const { table } = layout.table
     publish(channels.claimsIntervened, { table, verb, done: done.size, asked: keys.length, by })
+    const missing = keys.filter((key) => !done.has(key) && !taken.has(key))
+    // A row that nobody else has may be there.
+    if (failure !== undefined && missing.length > 0) throw failure
     return {
       done: keys.filter((key) => done.has(key)),
       taken: keys.filter((key) => taken.has(key)),
-      missing: keys.filter((key) => !done.has(key) && !taken.has(key)),
+      missing,
     }
   }
   return {
@@ -153,12 +164,26 @@ export function createDead<Tx, R>(
       if (limit > mostRows) throw invalid('limit', `is more than ${mostRows}`)
       const layout = layoutOf()
       assertNotNested(driver)
-      let [at, place] = placeOf(after, primaries.length)
+      let [at, place] = placeOf(after, primaries)
       const rows: DeadRow<R>[] = []
-      for (; at < primaries.length; at += 1, place = undefined) {
+      for (; at < primaries; at += 1, place = undefined) {
         const wanted = limit - rows.length
-        const statement = listDead(layout, wanted + 1, place)
-        const found = deadFrom(layout, await ask(primaries[at] as Driver<Tx>, statement))
+        const behind = place
+        const beyond = at + 1 < primaries ? JSON.stringify([at + 1, null]) : undefined
+        let answer: readonly Row[]
+        try {
+          answer = await askOne(
+            driver,
+            at,
+            (primary) => ask(primary, layout, (fitting) => listDead(fitting, wanted + 1, behind)),
+            beyond,
+          )
+        } catch (error) {
+          // What the primaries before it gave is told first; the next page says what is wrong.
+          if (rows.length === 0) throw error
+          return { rows, next: JSON.stringify([at, null]) }
+        }
+        const found = deadFrom(layout, answer)
         rows.push(...found.slice(0, wanted).map(told))
         const last = found[wanted - 1]
         if (found.length > wanted) {
@@ -171,10 +196,12 @@ export function createDead<Tx, R>(
       const layout = layoutOf()
       const [wanted] = keysOf(typeof key === 'string' ? key : [key])
       assertNotNested(driver)
-      for (const primary of primaries) {
-        const [found] = deadFrom(layout, await ask(primary, findDead(layout, wanted ?? [])))
-        if (found !== undefined) return told(found)
-      }
+      const { answers, failure } = await askEach(driver, (primary) =>
+        ask(primary, layout, (fitting) => findDead(fitting, wanted ?? [])),
+      )
+      const [found] = answers.flatMap((rows) => deadFrom(layout, rows))
+      if (found !== undefined) return told(found)
+      if (failure !== undefined) throw failure
       return undefined
     },
     retry: (keys, options) => change('retry', keys, options),
@@ -184,7 +211,7 @@ export function createDead<Tx, R>(
 
 /** Text, and what a caller without types may have in its place. */
 function isKeyValue(value: unknown): boolean {
-  return ['string', 'number', 'bigint'].includes(typeof value)
+  return isStorable(value) || ['number', 'bigint'].includes(typeof value)
 }
 
 /** Whose unique key is taken is found by halves: a statement fails as a whole. */
@@ -198,7 +225,7 @@ async function changeOn<Tx>(
 ): Promise<void> {
   if (keys.length === 0) return
   try {
-    const rows = await ask(driver, changeDead(layout, verb, keys))
+    const rows = await ask(driver, layout, (fitting) => changeDead(fitting, verb, keys))
     for (const row of rows) done.add(keys[Number(row['at']) - 1] as readonly string[])
   } catch (error) {
     if (sqlStateOf(error) !== '23505') throw error
@@ -214,13 +241,15 @@ async function changeOn<Tx>(
 
 async function ask<Tx>(
   driver: Driver<Tx>,
-  statement: ReturnType<typeof listDead>,
+  layout: DeadLayout,
+  statementOf: (fitting: DeadLayout) => Statement,
 ): Promise<readonly Row[]> {
+  const on = aloneOn(driver)
   try {
-    return await sendAlone(driver.alone, statement)
+    return await on.query(statementOf(await withOperators(driver, on, layout)))
   } catch (error) {
     if (sqlStateOf(error)?.startsWith('22') === true) {
-      throw invalid('key', 'the key of a job, or after, has a value that its column cannot have')
+      throw invalid('key', 'or after has a value that its column cannot have')
     }
     throw schemaMissing(error) ?? error
   }

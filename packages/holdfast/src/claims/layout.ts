@@ -1,6 +1,7 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { assertTexts, optionsGiven } from '../core/given.ts'
+import { isName, isStorable, mostNameBytes } from '../core/storable.ts'
 import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import type { Literal, PriorityColumn } from '../engines/postgres/claims.ts'
 import type { FinishLayout, TakeLayout } from '../engines/postgres/claims-finish.ts'
@@ -220,6 +221,7 @@ function tableLayout(
   const { runAt } = named
   const keys = typeof key === 'string' ? [key] : key
   assertTexts(keys, 'key')
+  for (const column of keys) text(column, 'key')
   assertTexts(orderBy, 'orderBy')
   assertTexts(select, 'select')
   for (const [name, column] of Object.entries(named)) {
@@ -255,7 +257,7 @@ function literal(value: ColumnValue, option: string): Literal {
     throw invalid(option, 'must be a text, a number, true, false or null')
   const text = String(value)
   // A backslash means something else where standard_conforming_strings is off.
-  if (text.includes('\0') || text.includes('\\') || !text.isWellFormed()) {
+  if (!isStorable(text) || text.includes('\\')) {
     throw invalid(option, 'contains NUL or a backslash')
   }
   return quoteLiteral(text)
@@ -275,17 +277,26 @@ function perKeyOf<P extends Pick<PerKeyOptions, 'column'>>(options: {
 }
 
 /** @throws OPTION_INVALID */
-export function text(value: unknown, option: string): void {
-  if (typeof value !== 'string' || value === '') throw invalid(option, 'must be a text')
+export function text(value: unknown, option: string, mostBytes: number = mostNameBytes): void {
+  if (isName(value, mostBytes)) return
+  throw invalid(option, `must be a text of 1 to ${mostBytes} bytes without NUL`)
 }
 
+/** What an integer of the server holds. */
+export const mostInteger: number = 2 ** 31 - 1
+
 export function positive(value: number, option: string): void {
-  if (!Number.isSafeInteger(value) || value < 1) {
-    throw invalid(option, 'must be a whole number, 1 or more')
+  if (!Number.isSafeInteger(value) || value < 1 || value > mostInteger) {
+    throw invalid(option, `must be a whole number from 1 to ${mostInteger}`)
   }
 }
 
 export function invalid(option: string, why: string, cause?: unknown): Error {
   const details = { option, subject: `${option} ${why}` }
   return holdfastError('OPTION_INVALID', { details, cause })
+}
+
+/** Whether claims of a key need its lock. */
+export function isLimited(perKey: PerKey | undefined): boolean {
+  return perKey?.limit !== undefined || perKey?.rate !== undefined
 }

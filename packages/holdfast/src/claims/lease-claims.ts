@@ -17,23 +17,20 @@ import {
 } from '../engines/postgres/claims.ts'
 import {
   type FinishItem,
+  type FinishLayout,
   type FinishVerb,
   finishAnswers,
   finishRows,
   recoverRows,
 } from '../engines/postgres/claims-finish.ts'
-import {
-  type KeyLimits,
-  lockTurns,
-  nextTurns,
-  noteClaims,
-} from '../engines/postgres/claims-turns.ts'
+import { lockTurns, nextTurns, noteClaims, turnsOf } from '../engines/postgres/claims-turns.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { needingSchema } from '../tx/call-function.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'
 import { type Claim, claimsOf, type FailOutcome, type HeldClaim } from './claim.ts'
 import { Gathering } from './gathering.ts'
-import { type LeaseSettings, type PerKey, positive } from './layout.ts'
-import { joinedTo, sendAgain, sendAlone } from './sending.ts'
+import { isLimited, type LeaseSettings, positive } from './layout.ts'
+import { aloneOn, joinedTo, sendAgain } from './sending.ts'
 
 /** How claims fail. */
 export interface FailOptions {
@@ -51,6 +48,9 @@ export interface Recovered {
   readonly dead: number
 }
 
+/** The same, with what went wrong on some of several primaries. */
+export type RecoveredSome = Recovered & { readonly failure?: Error }
+
 /** Rows that callers share a statement for; who asks for more gets a statement alone. */
 const rowsTogether = 200
 
@@ -67,6 +67,7 @@ export interface LeaseVerbs<Tx, R>
     | 'recover'
     | 'tellLost'
     | 'placeOf'
+    | 'lineOf'
   > {}
 
 /** The verbs over one table. */
@@ -134,17 +135,14 @@ export class LeaseClaims<Tx, R> {
         'claims',
       )
     }
-    return await this.#claimOn(
-      { query: (statement) => sendAlone(this.#driver.alone, statement) },
-      limit,
-      false,
-    )
+    return await this.#claimOn(aloneOn(this.#driver), limit, false)
   }
 
   async #claimOn(on: Executor, limit: number, joined: boolean): Promise<HeldClaim<R>[]> {
-    const { layout, leaseMs } = this.settings
+    const { leaseMs } = this.settings
     const began = performance.now()
-    const turns = await this.#turns(on, limit)
+    const layout = await this.#layout(on)
+    const turns = await this.#turns(on, layout, limit)
     if (turns === 'none') {
       tellClaimed(layout.table.table, limit, 0, began, joined)
       return []
@@ -161,6 +159,11 @@ export class LeaseClaims<Tx, R> {
     return claims
   }
 
+  /** With the operators of its columns' types. */
+  async #layout(on: Executor): Promise<FinishLayout> {
+    return await withOperators(this.#driver, on, this.settings.layout)
+  }
+
   /** Under the locks of the keys, which are held until this is committed. */
   async #note(
     on: Executor,
@@ -171,8 +174,12 @@ export class LeaseClaims<Tx, R> {
   }
 
   /** Whose turn it is, if there are turns at all; `none` if nobody has anything to do. */
-  async #turns(on: Executor, limit: number): Promise<Turns | 'none' | undefined> {
-    const { perKey, layout } = this.settings
+  async #turns(
+    on: Executor,
+    layout: FinishLayout,
+    limit: number,
+  ): Promise<Turns | 'none' | undefined> {
+    const { perKey } = this.settings
     if (perKey === undefined) return undefined
     const request = { column: perKey.column, most: limit, after: this.#lastTurn }
     const limited = isLimited(perKey)
@@ -201,9 +208,10 @@ export class LeaseClaims<Tx, R> {
   async finishIn(
     tx: Tx,
     verb: FinishVerb,
-    claims: readonly Claim<R>[],
+    given: readonly Claim<R>[],
     options: FailOptions = {},
   ): Promise<FailOutcome<R>> {
+    const claims = [...new Set(given)]
     if (claims.length === 0) return { kept: [], lost: [], dead: [] }
     const transaction = await joinedTo(this.#driver, tx)
     const items = claims.map((claim) => this.#itemOf(claim, verb, options))
@@ -224,6 +232,11 @@ export class LeaseClaims<Tx, R> {
     return { driver: this.#driver, scopes: [] }
   }
 
+  /** What its heartbeats wait in line with. */
+  lineOf(_claim: Claim<R>): unknown {
+    return undefined
+  }
+
   /** Whether the caller has finished it in a transaction. */
   wasJoined(claim: Claim<R>): boolean {
     return this.#joined.has(claim)
@@ -236,10 +249,11 @@ export class LeaseClaims<Tx, R> {
 
   async finish(
     verb: FinishVerb,
-    claims: readonly Claim<R>[],
+    given: readonly Claim<R>[],
     options: FailOptions = {},
   ): Promise<FailOutcome<R>> {
     assertNotNested(this.#driver)
+    const claims = [...new Set(given)]
     if (claims.length === 0) return { kept: [], lost: [], dead: [] }
     const sent = performance.now()
     const answers = await this.#finishing[verb].add(
@@ -284,8 +298,9 @@ export class LeaseClaims<Tx, R> {
     send: Executor['query'],
     joined: boolean,
   ): Promise<string> {
-    const { layout, leaseMs } = this.settings
+    const { leaseMs } = this.settings
     const began = performance.now()
+    const layout = await this.#layout({ query: send })
     const [row] = await send(finishRows(layout, verb, items, leaseMs))
     const answer = row?.['answer']
     const text = typeof answer === 'string' ? answer : ''
@@ -316,11 +331,12 @@ export class LeaseClaims<Tx, R> {
     return full * (0.5 + Math.random() / 2)
   }
 
-  async recover(limit: number): Promise<Recovered> {
+  async recover(limit: number): Promise<RecoveredSome> {
     positive(limit, 'limit')
     assertNotNested(this.#driver)
-    const { layout } = this.settings
-    const [row] = await sendAlone(this.#driver.alone, recoverRows(layout, limit))
+    const on = aloneOn(this.#driver)
+    const layout = await this.#layout(on)
+    const [row] = await on.query(recoverRows(layout, limit))
     const recovered = { freed: Number(row?.['freed']), dead: Number(row?.['dead']) }
     if (recovered.freed > 0) {
       publish(channels.claimsRecovered, { table: layout.table.table, ...recovered })
@@ -360,23 +376,6 @@ function countsIn(answer: string, items: number): { kept: number; lost: number; 
     else if (each === finishAnswers.dead) dead += 1
   }
   return { kept: items - lost, lost, dead }
-}
-
-/** Whether claims of a key need its lock. */
-export function isLimited(perKey: PerKey | undefined): boolean {
-  return perKey?.limit !== undefined || perKey?.rate !== undefined
-}
-
-/** Rows for each key, one more for the first ones where it does not divide. */
-export function turnsOf(
-  column: string,
-  keys: readonly string[],
-  rows: number,
-  { limit, rate }: KeyLimits,
-): Turns {
-  const [each, over] = [Math.floor(rows / keys.length), rows % keys.length]
-  const shares = keys.map((key, at) => ({ [column]: key, '#share': each + (at < over ? 1 : 0) }))
-  return { column, limit, rate, keysJson: JSON.stringify(shares), count: keys.length }
 }
 
 function outcomeOf<R>(claims: readonly Claim<R>[], answer: string): FailOutcome<R> {

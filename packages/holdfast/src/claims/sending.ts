@@ -6,9 +6,12 @@ import { waitForStandby } from '../engines/postgres/transaction.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { isTrue } from '../core/is-true.ts'
 
-/** One statement in a transaction of its own; sent again after a conflict, never after a lost answer. */
-export async function sendAlone(executor: Executor, statement: Statement): Promise<readonly Row[]> {
-  return await askAgain(() => executor.query(statement), { forMs: 0, once: true })
+/** Each statement in a transaction of its own; sent again after a conflict, never after a lost answer. */
+export function aloneOn<Tx>({ alone }: Driver<Tx>): Executor {
+  return {
+    query: async (statement) =>
+      await askAgain(() => alone.query(statement), { forMs: 0, once: true }),
+  }
 }
 
 /** The same for what can be asked for again; `doubted` if it was, and the answer may be about the first time. */

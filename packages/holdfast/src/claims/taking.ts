@@ -2,10 +2,11 @@ import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { claimedRows, seesLatest, takeRows, type Turns } from '../engines/postgres/claims.ts'
 import { finishAnswers, finishTaken, type TakeLayout } from '../engines/postgres/claims-finish.ts'
-import { nextTurns } from '../engines/postgres/claims-turns.ts'
+import { nextTurns, turnsOf } from '../engines/postgres/claims-turns.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { hasKey, notGiven } from './claim.ts'
 import { positive } from './layout.ts'
-import { tellClaimed, turnsOf } from './lease-claims.ts'
+import { tellClaimed } from './lease-claims.ts'
 import { joinedTo } from './sending.ts'
 
 /** A row that the caller's transaction has locked, and nobody else can take. */
@@ -41,7 +42,7 @@ export interface TransactionClaims<Tx, R> {
 
 export function createTransactionClaims<Tx, R>(
   driver: Driver<Tx>,
-  layout: TakeLayout,
+  given: TakeLayout,
   turnColumn: string | undefined,
 ): TransactionClaims<Tx, R> {
   let lastTurn: string | undefined
@@ -49,6 +50,7 @@ export function createTransactionClaims<Tx, R>(
     async take(tx, limit = 1) {
       positive(limit, 'limit')
       const transaction = await joinedTo(driver, tx)
+      const layout = await withOperators(driver, transaction, given)
       const { table } = layout.table
       const began = performance.now()
       let turns: Turns | undefined
@@ -71,9 +73,11 @@ export function createTransactionClaims<Tx, R>(
     },
     async finish(tx, taken) {
       const all = Array.isArray(taken) ? (taken as readonly Taken<R>[]) : [taken as Taken<R>]
-      if (!all.every(hasKey)) throw notGiven('taken must be what take() gave')
+      if (!all.every((each) => hasKey(each) && each.key.length === given.key.length))
+        throw notGiven('taken must be what take() gave')
       if (all.length === 0) return
       const transaction = await joinedTo(driver, tx)
+      const layout = await withOperators(driver, transaction, given)
       const [row] = await transaction.query(
         finishTaken(
           layout,

@@ -1,25 +1,29 @@
 import { randomUUID } from 'node:crypto'
 import type { Driver, Row } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
-import { holdfastError } from '../core/errors.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { optionsGiven } from '../core/given.ts'
+import { momentText } from '../core/moment-text.ts'
+import { isStorableJson } from '../core/storable.ts'
 import { enqueueWork } from '../engines/postgres/work.ts'
 import type { ResolveOptions } from '../tx/ask-again.ts'
 import { needingTables, schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
+import type { ClaimFinding } from './check.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
 import { createDeadJobs, type DeadJob } from './dead-jobs.ts'
 import type { DeadRows } from './dead.ts'
 import {
   type BackoffOptions,
   invalid,
+  mostInteger,
   type PerKeyOptions,
   positive,
   type RateOptions,
   text,
 } from './layout.ts'
-import { joinedTo, sendAlone } from './sending.ts'
+import { aloneOn, joinedTo } from './sending.ts'
 import { workTable } from './work-table.ts'
 
 /** A queue in the table `work`. */
@@ -112,7 +116,7 @@ export interface Work<Tx, P> extends Omit<Claims<Tx, WorkItem<P>>, 'dead'> {
 export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOptions): Work<Tx, P> {
   const { queue, schema = 'holdfast', perScope, notify = false, ...rest } = optionsGiven(options)
   text(queue, 'queue')
-  const channel = notify ? `holdfast_work:${queue}`.slice(0, channelMost) : undefined
+  const channel = notify ? channelOf(queue) : undefined
   const claims = createLeaseClaims<Tx, WorkItem<P>>(
     driver,
     {
@@ -127,8 +131,15 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
     claim: ((...args: Parameters<typeof claims.claim>) =>
       needingTables(claims.claim(...args))) as typeof claims.claim,
     dead: createDeadJobs<Tx, P>(driver, { queue, schema }),
-    run: async (runOptions) =>
-      await claims.run(channel === undefined ? runOptions : { listen: channel, ...runOptions }),
+    async run(runOptions) {
+      const given = channel === undefined ? runOptions : { listen: channel, ...runOptions }
+      try {
+        return await needingTables(claims.run(given))
+      } catch (error) {
+        // Of a table of the user's the next step is another one than of ours.
+        throw isTableMissing(error) ? holdfastError('SCHEMA_MISSING', { cause: error }) : error
+      }
+    },
     enqueue: (async (...args: readonly [unknown, unknown?]) => {
       const [tx, given] = args.length < 2 ? [undefined, args[0]] : args
       // A handle that is missing is no wish to do without a transaction.
@@ -148,7 +159,7 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
       if (tx === undefined) assertNotNested(driver)
       const rows =
         tx === undefined
-          ? await sendAlone(driver.alone, statement)
+          ? await aloneOn(driver).query(statement)
           : await (await joinedTo(driver, tx)).query(statement)
       const answers = JSON.parse(String(rows[0]?.['answer'])) as Answer[]
       return answers.map((answer, at) => enqueued(answer, work[at]?.whileRunning !== undefined))
@@ -158,6 +169,12 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOpt
       throw schemaMissing(error) ?? error
     }
   }
+}
+
+function isTableMissing(error: unknown): boolean {
+  if (!isHoldfastError(error, 'CLAIM_TABLE_UNFIT')) return false
+  const findings = error.details['findings'] as readonly ClaimFinding[]
+  return findings.some(({ code }) => code === 'table-missing')
 }
 
 type Answer = readonly [id: string | null, added: boolean, follow?: 'after' | 'replaced' | null]
@@ -181,8 +198,15 @@ function perScopeOf(perScope: NonNullable<WorkOptions['perScope']>, schema: stri
   }
 }
 
-/** PostgreSQL cuts names after 63 bytes. */
-const channelMost = 63
+/** With queue and scope beside it, it has to fit into an index. */
+const mostUniqueBytes = 1_024
+
+/** PostgreSQL takes names of up to 63 bytes. */
+function channelOf(queue: string): string {
+  const into = Buffer.alloc(63)
+  const { written } = new TextEncoder().encodeInto(`holdfast_work:${queue}`, into)
+  return into.toString('utf8', 0, written)
+}
 
 /** The payload is written by itself: if JSON cannot hold it, that is what has to be said. */
 function itemJson<P>(queue: string, given: NewWork<P>): string {
@@ -196,6 +220,7 @@ function itemJson<P>(queue: string, given: NewWork<P>): string {
   }
   if (payload === undefined)
     throw invalid('payload', 'is needed, and JSON has to be able to hold it')
+  if (!isStorableJson(payload)) throw invalid('payload', 'contains NUL or half a surrogate pair')
   return `{"payload":${payload},${item.slice(1)}`
 }
 
@@ -209,14 +234,15 @@ function itemOf<P>(queue: string, work: NewWork<P>): Row {
     throw invalid('whileRunning', 'needs a uniqueKey')
   }
   text(scope, 'scope')
-  if (uniqueKey !== undefined) text(uniqueKey, 'uniqueKey')
+  if (uniqueKey !== undefined) text(uniqueKey, 'uniqueKey', mostUniqueBytes)
   if (runAt !== undefined && delay !== undefined)
     throw invalid('delay', 'and runAt exclude each other')
-  if (runAt !== undefined && !(runAt instanceof Date && !Number.isNaN(runAt.getTime())))
-    throw invalid('runAt', 'is no date')
   if (maxAttempts !== undefined) positive(maxAttempts, 'maxAttempts')
-  if (priority !== undefined && !Number.isInteger(priority)) {
-    throw invalid('priority', 'must be a whole number')
+  if (
+    priority !== undefined &&
+    !(Number.isInteger(priority) && Math.abs(priority) <= mostInteger)
+  ) {
+    throw invalid('priority', `must be a whole number from -${mostInteger} to ${mostInteger}`)
   }
   return {
     id: randomUUID(),
@@ -225,7 +251,7 @@ function itemOf<P>(queue: string, work: NewWork<P>): Row {
     priority,
     unique_key: uniqueKey,
     delay_ms: delay === undefined ? undefined : durationMs(delay, 'delay'),
-    run_at: runAt?.toISOString(),
+    run_at: runAt === undefined ? undefined : momentText(runAt, 'runAt'),
     max_attempts: maxAttempts,
     while_running: whileRunning,
   }

@@ -7,8 +7,8 @@ import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts
 import { runTransaction } from '../tx/run.ts'
 import type { HeldClaim } from './claim.ts'
 import { handled, whyEnded } from './handled.ts'
-import { invalid } from './layout.ts'
-import { isLimited, type LeaseVerbs } from './lease-claims.ts'
+import { invalid, isLimited } from './layout.ts'
+import type { LeaseVerbs } from './lease-claims.ts'
 import type { HandlerContext, RowHandler, Worker } from './run-options.ts'
 import type { RunTerms } from './run-terms.ts'
 import { Wakeable } from './wakeable.ts'
@@ -18,6 +18,8 @@ interface Active<R> {
   readonly abort: AbortController
   /** Its end is being written: that the row is not claimed any more is no loss. */
   finishing: boolean
+  /** Resolved when its end takes longer than its lease: nobody waits for it any more. */
+  readonly left: PromiseWithResolvers<void>
 }
 
 /** Handlers at a time, unless somebody says otherwise. */
@@ -25,6 +27,8 @@ const usual = 10
 /** Heartbeats per lease. Two may fail before a claim is lost. */
 const beatsPerLease = 3
 const looksPerLease = 20
+/** What rows are recovered in line with. */
+const recovery = Symbol('recovery')
 
 export function startWorker<Tx, R>(
   driver: Driver<Tx>,
@@ -47,7 +51,10 @@ class RunningWorker<Tx, R> implements Worker {
   readonly #timers: NodeJS.Timeout[] = []
   readonly #loop: Promise<void>
   #listening: Promise<{ end(): Promise<void> } | undefined> | undefined
-  #background: Promise<unknown> = Promise.resolve()
+  /** What goes on beside the handlers; see `lineOf`. */
+  readonly #lines = new Map<unknown, Promise<void>>()
+  /** Errors that many were told of at once are told to others once. */
+  readonly #told = new WeakSet<object>()
   #ending: 'stop' | 'drain' | undefined
   #closed: Promise<void> | undefined
 
@@ -64,9 +71,12 @@ class RunningWorker<Tx, R> implements Worker {
         ? (active) => this.#alone(active, handler as RowHandler<R>['handler'])
         : (active) => this.#together(active, transactionHandler)
     const { leaseMs } = claims.settings
-    this.#every(leaseMs / beatsPerLease, 'heartbeat', () => this.#beat())
+    this.#timers.push(setInterval(() => this.#beat(), leaseMs / beatsPerLease))
     this.#timers.push(setInterval(() => this.#endOverdue(), leaseMs / looksPerLease))
-    if (recoverMs !== undefined) this.#every(recoverMs, 'recover', () => this.#recover())
+    if (recoverMs !== undefined) {
+      const recover = (): void => this.#inLine(recovery, 'recover', () => this.#recover())
+      this.#timers.push(setInterval(recover, recoverMs))
+    }
     this.#listening = listen === undefined ? undefined : this.#listen(listen)
     this.#loop = this.#run()
   }
@@ -120,7 +130,7 @@ class RunningWorker<Tx, R> implements Worker {
       await this.#loop
       while (this.#active.size > 0) await this.#slots.wait(undefined)
       for (const timer of this.#timers) clearInterval(timer)
-      await this.#background
+      await Promise.all(this.#lines.values())
       await (await this.#listening)?.end()
     })()
     await this.#closed
@@ -149,7 +159,7 @@ class RunningWorker<Tx, R> implements Worker {
       if (got !== undefined && got > 0) pauseMs = this.#poll.minMs
       // A row that was locked for a moment, or one that falls due, is seen when we look again.
       await this.#waiting.wait(pauseMs * (0.75 + Math.random() / 2))
-      pauseMs = got === undefined ? this.#poll.maxMs : Math.min(this.#poll.maxMs, pauseMs * 2)
+      pauseMs = Math.min(this.#poll.maxMs, pauseMs * 2)
     }
   }
 
@@ -167,7 +177,8 @@ class RunningWorker<Tx, R> implements Worker {
       return 0
     }
     for (const claim of claimed) {
-      void this.#handle({ claim, abort: new AbortController(), finishing: false })
+      const left = Promise.withResolvers<void>()
+      void this.#handle({ claim, abort: new AbortController(), finishing: false, left })
     }
     return claimed.length
   }
@@ -184,16 +195,14 @@ class RunningWorker<Tx, R> implements Worker {
   /** Never rejects. */
   async #handle(active: Active<R>): Promise<void> {
     this.#active.add(active)
-    try {
-      await handled(this.#table, active, () => this.#work(active))
-    } catch (error) {
-      await this.#failed(active, error)
-    } finally {
-      this.#active.delete(active)
-      this.#slots.wake()
-      // A row less in flight: another one of the same key may be claimed.
-      if (isLimited(this.#claims.settings.perKey)) this.#waiting.wake()
-    }
+    const ended = handled(this.#table, active, () => this.#work(active)).catch((error: unknown) =>
+      this.#failed(active, error),
+    )
+    await Promise.race([ended, active.left.promise])
+    this.#active.delete(active)
+    this.#slots.wake()
+    // A row less in flight: another one of the same key may be claimed.
+    if (isLimited(this.#claims.settings.perKey)) this.#waiting.wake()
   }
 
   get #table(): string {
@@ -261,13 +270,24 @@ class RunningWorker<Tx, R> implements Worker {
 
   /**
    * One statement for all claims of the process, also for those that a handler has finished in a transaction
-   * of its own: one that could be made longer was not finished after all, because that was rolled back.
+   * of its own: one that could be made longer was not finished after all, because that was rolled back. Of several
+   * primaries each has its own, and a bucket that is on its way is waited for by nobody else.
    */
-  async #beat(): Promise<void> {
-    const active = [...this.#active].filter(
-      ({ finishing, abort }) => !finishing && !abort.signal.aborted,
-    )
-    if (active.length === 0) return
+  #beat(): void {
+    const lines = new Map<unknown, Active<R>[]>()
+    for (const active of this.#active) {
+      if (active.finishing || active.abort.signal.aborted) continue
+      const line = this.#claims.lineOf(active.claim)
+      const before = lines.get(line)
+      if (before === undefined) lines.set(line, [active])
+      else before.push(active)
+    }
+    for (const [line, active] of lines) {
+      this.#inLine(line, 'heartbeat', () => this.#beatFor(active))
+    }
+  }
+
+  async #beatFor(active: readonly Active<R>[]): Promise<void> {
     const deadlines = active.map(({ claim }) => claim.deadline)
     const { lost } = await this.#claims.finish(
       'heartbeat',
@@ -286,6 +306,12 @@ class RunningWorker<Tx, R> implements Worker {
   /** By our own clock: without an answer from the server a lease is over when it may be over. */
   #endOverdue(): void {
     const now = performance.now()
+    for (const { claim, finishing, left } of this.#active) {
+      if (!finishing || claim.deadline > now) continue
+      // Its row comes back by itself, if it was not finished after all.
+      this.#trouble('finish', holdfastError('COMMIT_UNKNOWN'))
+      left.resolve()
+    }
     this.#lose(
       this.#held().filter(({ claim }) => claim.deadline <= now),
       'deadline',
@@ -315,8 +341,9 @@ class RunningWorker<Tx, R> implements Worker {
   async #recover(): Promise<void> {
     const most = 500
     for (;;) {
-      const { freed } = await this.#claims.recover(most)
+      const { freed, failure } = await this.#claims.recover(most)
       if (freed > 0) this.#waiting.wake()
+      if (failure !== undefined) this.#trouble('recover', failure)
       if (freed < most || this.#ending !== undefined) return
     }
   }
@@ -324,26 +351,27 @@ class RunningWorker<Tx, R> implements Worker {
   async #listen(channel: string): Promise<{ end(): Promise<void> } | undefined> {
     if (!hasSessions(this.#driver)) return undefined
     try {
-      return await this.#driver.listen(channel, () => this.#waiting.wake())
+      const listening = await this.#driver.listen(channel, () => this.#waiting.wake())
+      if (listening.failure !== undefined) this.#trouble('listen', listening.failure)
+      return listening
     } catch (error) {
       this.#trouble('listen', error)
       return undefined
     }
   }
 
-  /** Rounds do not overlap: one that takes long is the last one for a while. */
-  #every(everyMs: number, during: 'heartbeat' | 'recover', round: () => Promise<void>): void {
-    let running = false
-    const timer = setInterval(() => {
-      if (running) return
-      running = true
-      this.#background = round()
-        .catch((error: unknown) => this.#trouble(during, error))
-        .finally(() => {
-          running = false
-        })
-    }, everyMs)
-    this.#timers.push(timer)
+  /** One round at a time in each line: one that takes long is the last one there for a while. */
+  #inLine(line: unknown, during: 'heartbeat' | 'recover', round: () => Promise<void>): void {
+    if (this.#lines.has(line)) return
+    const running = round()
+      .catch((error: Error) => {
+        if (!this.#told.has(error)) this.#trouble(during, error)
+        this.#told.add(error)
+      })
+      .finally(() => {
+        this.#lines.delete(line)
+      })
+    this.#lines.set(line, running)
   }
 
   #trouble(during: ClaimsTroubleEvent['during'], error: unknown): void {

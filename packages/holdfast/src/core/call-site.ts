@@ -3,18 +3,19 @@ export interface CallSite {
   readonly stack?: string
 }
 
-/** Not at import: bundlers to CommonJS leave `import.meta.url` empty. Then no line is known to be ours. */
-function ownFolder(): string | undefined {
-  const { url } = import.meta
-  return url ? new URL('..', url).pathname : undefined
+/** Where our lines are, and where source maps say that they are. None if a bundler to CommonJS has left no url. */
+function ownFolders(url: string | undefined): readonly string[] {
+  if (!url) return []
+  const folder = new URL('..', url).pathname
+  return [folder, folder.replace(/\/dist\/$/, '/src/')]
 }
 
 /** Where the caller asked for it: the first line of the stack that is neither ours nor Node's. */
-export function callersOf(site: CallSite): string {
-  const own = ownFolder()
+export function callersOf(site: CallSite, url: string | undefined = import.meta.url): string {
+  const own = ownFolders(url)
   const lines = (site.stack ?? '').split('\n').slice(1)
   const isTheirs = (line: string): boolean =>
-    !line.includes('node:internal') && (own === undefined || !line.includes(own))
+    !line.includes('node:internal') && !own.some((folder) => line.includes(folder))
   return lines.find(isTheirs) ?? ''
 }
 

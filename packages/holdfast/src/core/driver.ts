@@ -62,6 +62,12 @@ export interface Transaction<Tx> extends Executor {
    * the client cannot, or sends what is not waited for in one round trip anyhow.
    */
   both?(first: Statement, second: Statement): BothAnswers
+  /**
+   * Has the server end what this transaction is running, by PostgreSQL's cancel request, on a connection that is none
+   * of the pool's. Resolves when the server was told, or in vain after a second. Absent where the client hides what
+   * that takes.
+   */
+  readonly cancel?: (() => Promise<void>) | undefined
   /** Runs a utility statement (SAVEPOINT, LOCK TABLE) that takes no values and returns no rows. */
   command(text: string): Promise<void>
   /**
@@ -85,6 +91,11 @@ export interface TransactionSettings {
    * connection and not before: it may have a limit in it that counts from the call.
    */
   readonly opening?: (() => Statement | undefined) | undefined
+  /**
+   * Called when there is a connection; if it throws, nothing is begun. Only of a driver that has the connection before
+   * it sends BEGIN: whoever depends on it looks again when the body begins.
+   */
+  readonly connected?: (() => void) | undefined
   /** The first statement of the body sets the lock's marker, for drivers that look for it before COMMIT. */
   readonly marked?: boolean | undefined
   /** Longest wait for a connection, for a driver that `connectsWithin`. */
@@ -131,19 +142,18 @@ export interface Driver<Tx> {
 
 /** Several primaries, each with its own part of the buckets. */
 export interface Shards<Tx> {
-  /** By the names that the servers have. */
+  /** By the names that the servers have. Statements on their own that have scopes are checked there. */
   readonly primaries: ReadonlyMap<string, Driver<Tx>>
   /** Where our functions are, on each of them. */
   readonly schema: string
-  /** Statements on their own on this primary: those with scopes are checked, and refused if it has not got them. */
-  at(primary: string): Executor
   /** Where these are believed to be, if it is known and all of them are on one primary. */
   guess(scopes: readonly Scope[]): string | undefined
   /**
    * Runs something on the primary that has all these buckets. What is sent there with the executor is
    * checked by the server and refused if it has not; then it is run again where they are by now.
    *
-   * @throws SHARD_SPLIT, SHARD_MOVING, SHARD_ELSEWHERE, SHARD_MAP_MISSING, SHARD_MAP_INVALID
+   * @throws SHARD_SPLIT, SHARD_MOVING, SHARD_ELSEWHERE, SHARD_PRIMARY_UNKNOWN, SHARD_BUCKET_LOST, SHARD_MAP_MISSING,
+   * SHARD_MAP_INVALID
    */
   routed<T>(
     scopes: readonly Scope[],
@@ -161,7 +171,10 @@ export function primariesOf<Tx>(driver: Driver<Tx>): readonly Driver<Tx>[] {
  * statement is a transaction of its own.
  */
 export interface Session extends Executor {
-  /** Aborted, with the reason, as soon as the client knows that the connection is gone. */
+  /**
+   * Aborted, with the reason, as soon as the client knows that the connection is gone; of several primaries also
+   * when the bucket of its scope leaves this one.
+   */
   readonly lost: AbortSignal
   /**
    * The backend's process id as the client was told when it connected. A pooler makes one up: if
@@ -176,6 +189,8 @@ export interface Session extends Executor {
 export interface Listening {
   /** Aborted when the connection is gone, by clients that do not connect again by themselves. */
   readonly lost: AbortSignal
+  /** Names those of several primaries that could not be listened to. */
+  readonly failure?: Error | undefined
   end(): Promise<void>
 }
 

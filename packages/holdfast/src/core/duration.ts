@@ -25,7 +25,7 @@ export function durationMs(duration: Duration, option: string): number {
   throw holdfastError('OPTION_INVALID', {
     details: {
       option,
-      subject: `${option} must be at least 1 millisecond, as a number or a text like '2 min'`,
+      subject: `${option} must be at least 1 millisecond: a number, or a text like '2 min' (${Object.keys(unitMs).join(', ')})`,
     },
   })
 }

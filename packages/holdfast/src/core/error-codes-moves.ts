@@ -4,7 +4,7 @@ export const moveCodes = {
     class: 'RefusedError',
     retryable: false,
     what: 'Buckets cannot be moved like this; nothing was changed.',
-    next: 'Look at details.subject for the reason. `holdfast shards status` shows where buckets are and which moves are open.',
+    next: 'The reason is in the message (details.subject). `holdfast shards status` shows where buckets are and which moves are open.',
   },
   SHARD_MOVE_BLOCKED: {
     class: 'ContentionError',
@@ -17,6 +17,12 @@ export const moveCodes = {
     retryable: true,
     what: 'The target keeps failing to receive or to store the rows of the buckets. The move is still open.',
     next: 'The log of the target says why. Mend it and resume the move, or undo it: until then the source keeps its WAL.',
+  },
+  SHARD_MOVE_INCOMPLETE: {
+    class: 'RefusedError',
+    retryable: false,
+    what: 'The target has received more or fewer rows of the buckets than the source has. The move was undone, and the source has deleted nothing.',
+    next: 'The table is in the message (details.subject). Check who hides rows from the role of connection, or writes to the table at the target, or at the source without Holdfast; then move again.',
   },
   SHARD_MOVE_OVERTAKEN: {
     class: 'LostError',

@@ -51,8 +51,8 @@ export const transactionCodes = {
   TX_DEADLINE: {
     class: 'ContentionError',
     retryable: true,
-    what: 'The transaction did not finish before its deadline and was rolled back.',
-    next: 'Shorten the body, move slow I/O out of it, or raise deadline.',
+    what: 'The transaction did not finish before its deadline and was rolled back, or was not begun because too little time was left.',
+    next: 'Shorten the body, move slow I/O out of it, or raise deadline. If it was not begun, the pool has more to do than it can.',
   },
   TX_CLIENT_TIMEOUT: {
     class: 'ContentionError',

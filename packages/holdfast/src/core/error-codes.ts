@@ -5,7 +5,9 @@
 
 import { connectionCodes } from './error-codes-connection.ts'
 import { moveCodes } from './error-codes-moves.ts'
+import { shardCodes } from './error-codes-shards.ts'
 import { ledgerCodes } from './error-codes-ledger.ts'
+import { observeCodes } from './error-codes-observe.ts'
 import { transactionCodes } from './error-codes-tx.ts'
 import type { ErrorEntry } from './error-entry.ts'
 
@@ -155,7 +157,7 @@ const otherCodes = {
     class: 'SchemaError',
     retryable: false,
     what: 'PostgreSQL refused a statement of this file; everything was rolled back.',
-    next: 'See cause for its reason. The role needs CREATE on the database, or has to own the schema and everything in it.',
+    next: 'The reason is in the error of PostgreSQL (cause). The role needs CREATE on the database, or has to own the schema and everything in it: `holdfast doctor` tells what belongs to others.',
   },
   SCHEMA_MISSING: {
     class: 'SchemaError',
@@ -173,7 +175,7 @@ const otherCodes = {
     class: 'ContentionError',
     retryable: true,
     what: 'The lease was not free within the limit.',
-    next: 'Try again later or raise wait; leases.read() tells who holds it and until when.',
+    next: 'Try again later or raise wait; leases.read() tells until when it is held, and the note of who holds it.',
   },
   LEASE_LOST: {
     class: 'LostError',
@@ -283,78 +285,6 @@ const otherCodes = {
     what: 'What the body returned cannot be stored as JSON; nothing was changed.',
     next: 'Return plain data: no bigint, no cycle. Nothing at all is fine too.',
   },
-  OBSERVE_RECORDING: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'A recorder over this client is running already; with two, everything would be counted twice.',
-    next: 'Start one recorder for each pool of a process, and stop it before another is started.',
-  },
-  OBSERVE_TIMEOUT: {
-    class: 'ContentionError',
-    retryable: true,
-    what: 'A look at the database took longer than it may, and was ended by the server.',
-    next: 'Try again when the server is less busy, or raise statementTimeoutMs.',
-  },
-  OBSERVE_NO_SUCH_SESSION: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'No client of this database has a session with this process id.',
-    next: 'Look at the sessions again: it may have ended. Sessions of other databases, of the server itself and our own are left alone.',
-  },
-  OBSERVE_TRANSACTION_OVER: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'The session is not in the transaction that was seen: that one is over, and nothing was done.',
-    next: 'Look at the session again, and decide about what it does now.',
-  },
-  OBSERVE_NO_SUCH_SCHEDULE: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'No schedule of this name was ever started in this database.',
-    next: 'Look at the list of schedules; names are exact.',
-  },
-  SHARD_NO_KEY: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'With several primaries this cannot be sent anywhere: nothing says which scope it belongs to.',
-    next: 'Pass scopes to the transaction. What looks at a whole server (observe, audit, maintain, migrate) is done with the driver of one primary at a time.',
-  },
-  SHARD_SPLIT: {
-    class: 'UsageError',
-    retryable: false,
-    what: 'The scopes of one operation are on different primaries, so that it could not be atomic. Nothing was sent.',
-    next: 'Give what belongs together one scope, or reserve on each primary and settle afterwards with holdAcross().',
-  },
-  SHARD_ELSEWHERE: {
-    class: 'RefusedError',
-    retryable: true,
-    what: 'This transaction is on a primary that does not have the bucket it was asked to work on; the server refused it.',
-    next: 'Open the transaction with hf.transaction(body, { scopes }), naming every scope it touches; run it again if the bucket has just moved.',
-  },
-  SHARD_MOVING: {
-    class: 'ContentionError',
-    retryable: true,
-    what: 'The bucket is being moved to another primary, and that took longer than we wait.',
-    next: 'Try again. If it lasts, look at `holdfast shards status`: a move may have to be resumed or undone.',
-  },
-  SHARD_HOLD_INCOMPLETE: {
-    class: 'LostError',
-    retryable: false,
-    what: 'Reservations on several primaries were decided on, but one of them could not be settled any more: it had expired, and its book refuses to settle late.',
-    next: 'Book that part by hand, details.part says which. Declare the books with late: "book", or give holdAcross() a longer ttl.',
-  },
-  SHARD_MAP_MISSING: {
-    class: 'SchemaError',
-    retryable: false,
-    what: 'A primary does not know which buckets are its own.',
-    next: 'Run `holdfast shards init` once for all primaries together, after `holdfast migrate` on each.',
-  },
-  SHARD_MAP_INVALID: {
-    class: 'SchemaError',
-    retryable: false,
-    what: 'What a primary says about itself does not fit what it was connected as.',
-    next: 'Give shardedDriver() each primary under the name it was set up with, all of one cluster.',
-  },
 } as const
 
 /** Stable string codes: adding one is a minor change, changing or removing one a major change. */
@@ -363,7 +293,9 @@ export type ErrorCode =
   | keyof typeof transactionCodes
   | keyof typeof connectionCodes
   | keyof typeof ledgerCodes
+  | keyof typeof shardCodes
   | keyof typeof moveCodes
+  | keyof typeof observeCodes
 
 /** The table itself, for documentation and tooling. */
 export const errorCodes: Readonly<Record<ErrorCode, ErrorEntry>> = {
@@ -371,5 +303,7 @@ export const errorCodes: Readonly<Record<ErrorCode, ErrorEntry>> = {
   ...transactionCodes,
   ...connectionCodes,
   ...ledgerCodes,
+  ...shardCodes,
   ...moveCodes,
+  ...observeCodes,
 }

@@ -264,6 +264,8 @@ export interface FollowedEvent {
   readonly name: string
   /** What the handler got, in transactions that were committed. */
   readonly movements: number
+  /** On which of several primaries. */
+  readonly primary: string | undefined
   readonly durationMs: number
   /** What went wrong; the follower goes on. */
   readonly error: unknown
@@ -273,6 +275,8 @@ export interface FollowedEvent {
 export interface SweepEvent {
   readonly fallen: number
   readonly more: boolean
+  /** On which of several primaries. */
+  readonly primary: string | undefined
   readonly durationMs: number
   /** What went wrong; the sweeper goes on. */
   readonly error: unknown

@@ -1,4 +1,5 @@
 import { holdfastError } from './errors.ts'
+import { isStorable } from './storable.ts'
 
 /**
  * The options of a call; nothing is none. A number or a text in their place, such as a wait, would be passed over
@@ -25,14 +26,14 @@ export function assertSignal(given: unknown, option = 'signal'): void {
 
 /** Of an option, where it was given. @throws OPTION_INVALID */
 export function assertText(given: unknown, option: string): void {
-  if (given !== undefined && typeof given !== 'string') throw notGiven(option, 'a text')
+  if (given !== undefined && !isStorable(given)) throw notGiven(option, 'a text without NUL')
 }
 
 /** Names of columns and the like, where they were given. @throws OPTION_INVALID */
 export function assertTexts(given: unknown, option: string): void {
   if (given === undefined) return
-  if (!Array.isArray(given) || !given.every((each) => typeof each === 'string'))
-    throw notGiven(option, 'a list of texts')
+  if (!Array.isArray(given) || !given.every(isStorable))
+    throw notGiven(option, 'a list of texts without NUL')
 }
 
 function notGiven(option: string, wanted: string): Error {

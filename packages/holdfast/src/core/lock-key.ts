@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { holdfastError } from './errors.ts'
+import { isStorable } from './storable.ts'
 
 /**
  * How a key becomes the number PostgreSQL locks. The version is part of the hash, so a later
@@ -68,12 +69,8 @@ export function inScope<K extends LockKey>(key: K, scope: string): K {
   return { ...key, scope }
 }
 
-/**
- * NUL is no character of PostgreSQL's. Half a character would be hashed as a substitute, so that two keys
- * were one lock.
- */
-function assertStorable(text: string): string {
-  if (typeof text === 'string' && !text.includes('\0') && text.isWellFormed()) return text
+function assertStorable(text: unknown): string {
+  if (isStorable(text)) return text
   throw holdfastError('LOCK_KEY_INVALID', {
     details: { subject: 'a text must be well-formed and without NUL' },
   })
@@ -83,7 +80,7 @@ function assertStorable(text: string): string {
 export function isLockKey(value: unknown): value is LockKey {
   if (typeof value !== 'object' || value === null) return false
   const { name, namespace, scope, lock } = value as Partial<LockKey>
-  const isNamed = [name, namespace, scope].every((text) => typeof text === 'string')
+  const isNamed = [name, namespace, scope].every(isStorable)
   return isNamed && typeof lock === 'object' && lock !== null && isLockId(lock)
 }
 

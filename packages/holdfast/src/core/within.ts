@@ -30,3 +30,13 @@ export async function firstOf<T>(
     throw error
   }
 }
+
+/** Whether it is settled, whichever way, within so many milliseconds. Never rejects. */
+export async function settledWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  const settled = promise.then(isSettled, isSettled)
+  return (await within(settled, ms)) === true
+}
+
+function isSettled(): boolean {
+  return true
+}

@@ -95,7 +95,8 @@ export interface LeaseTimeoutEvent {
 /**
  * Why a lease is no longer held. `deadline`: no renewal got through in time, so the work has to stop
  * before somebody else may begin. `expired`, `taken`, `released`, `unknown`: the server said so.
- * `connection`, `unlocked`: the session that held the lock is gone, or does not hold it.
+ * `connection`, `unlocked`: the session that held the lock is gone, or does not hold it. `moved`: the bucket of
+ * a leader by session leaves its server, and the lock cannot go with it.
  */
 export type LossReason =
   | 'deadline'
@@ -105,6 +106,7 @@ export type LossReason =
   | 'unknown'
   | 'connection'
   | 'unlocked'
+  | 'moved'
 
 /** Published on `holdfast:lease.lost`. */
 export interface LeaseLostEvent {

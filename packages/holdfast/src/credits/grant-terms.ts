@@ -1,6 +1,7 @@
 import { type Duration, durationMs } from '../core/duration.ts'
+import { momentText } from '../core/moment-text.ts'
 import type { OperationOptions } from '../ledger/book.ts'
-import { invalid, isoText } from '../ledger/calendar.ts'
+import { invalid } from '../ledger/calendar.ts'
 import { type Amount, amountText, nameText } from '../ledger/operation.ts'
 
 /** What becomes of the rest of a grant when it expires. */
@@ -80,5 +81,5 @@ function spanMs(duration: Duration, option: string): number {
 }
 
 function momentOf(moment: Date | undefined, option: string): string | undefined {
-  return moment === undefined ? undefined : isoText(moment, option)
+  return moment === undefined ? undefined : momentText(moment, option)
 }

@@ -1,7 +1,7 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { optionsGiven } from '../core/given.ts'
-import { accountId, operationUuid } from '../ledger/account-id.ts'
+import { accountId, refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
   type AmountOf,
@@ -250,7 +250,7 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
     kind: kinds.refund,
     book,
     amount: amountText(amount),
-    ref: operationUuid(nameText(of, 'operationId')),
+    ...refTo(nameText(of, 'operationId')),
   })
   const apply = (
     tx: Tx | undefined,
@@ -329,10 +329,10 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
     },
     async voidGrant(...args: readonly unknown[]) {
       const [tx, key, grant, rest] = calledWith<Tx>(args)
-      const ref = operationUuid(nameText(grant, 'operationId'))
+      const ref = refTo(nameText(grant, 'operationId'))
       return await apply(
         tx,
-        { kind: kinds.void, book, amount: '0', ref },
+        { kind: kinds.void, book, amount: '0', ...ref },
         key,
         optionsGiven(rest as OperationOptions | undefined),
       )

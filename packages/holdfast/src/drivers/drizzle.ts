@@ -12,6 +12,7 @@ import { type Held, runInCallback } from './callback-transaction.ts'
 import type { Leash } from './leash.ts'
 import { inNativeSavepoint } from './native-savepoint.ts'
 import { ConnectionWatch, type PgConnection } from './pg-connection.ts'
+import { pgCancel } from './pg-cancel.ts'
 import { pgTransactionState } from './pg-state.ts'
 import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
 import { runInBegin } from './postgres-js-begin.ts'
@@ -73,6 +74,7 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
       native: tx,
       budgetMs: undefined,
       state,
+      cancel: pgCancel(clientOf(tx)),
       query: async (statement) => run(handle, statement).catch(unwrapped),
       command: async (text) => {
         await Promise.resolve(handle.execute(sql.raw(text))).catch(unwrapped)

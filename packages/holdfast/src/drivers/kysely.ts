@@ -6,7 +6,8 @@ import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import { type Held, runInCallback } from './callback-transaction.ts'
 import type { Leash } from './leash.ts'
 import { leftoverMs } from './pg-leash.ts'
-import { watchRoot } from './root-client.ts'
+import { pgCancel } from './pg-cancel.ts'
+import { noteTaken, type Taking, watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** What `CompiledQuery.raw()` makes; Kysely asks for the shape, not for the maker. */
@@ -51,7 +52,8 @@ export type KyselyTransactionOf<Db> = Db extends { readonly isTransaction: true 
 export interface KyselyOptions {
   /**
    * The `pg` pool of the dialect, which Kysely hides. Only listened to: with synchronous replication
-   * Holdfast has to hear if the wait for the standby is cancelled, and a body that uses it is reported.
+   * Holdfast has to hear if the wait for the standby is cancelled, a body that uses it is reported, and a
+   * statement that is to end can be cancelled without a connection of the pool.
    */
   readonly pool?: object
 }
@@ -100,13 +102,14 @@ export function fromKysely<Db extends KyselyDatabase>(
     async transaction(body, { isolation, marked = false }) {
       if (db.isTransaction) throw holdfastError('TX_NESTED')
       const builder = db.transaction()
+      const taking: Taking = { client: undefined }
       const opening = isolation === undefined ? builder : builder.setIsolationLevel(isolation)
       return runInCallback({
         open: async (callback) =>
-          asOurs(() => opening.execute(callback as (trx: unknown) => Promise<void>)).catch(
-            nameAborted,
-          ),
-        join,
+          asOurs(() =>
+            noteTaken(taking, () => opening.execute(callback as (trx: unknown) => Promise<void>)),
+          ).catch(nameAborted),
+        join: (trx) => ({ ...join(trx), cancel: pgCancel(taking.client) }),
         body,
         // Newer versions look at COMMIT's command tag themselves, older ones and other dialects do
         // not, and they cannot be told apart.

@@ -19,6 +19,7 @@ import {
 } from '../engines/postgres/transaction.ts'
 import { endedInside, Leash } from './leash.ts'
 import { sendBoth } from './pg-both.ts'
+import { pgCancel } from './pg-cancel.ts'
 import { ConnectionWatch, pgEndings } from './pg-connection.ts'
 import { pgTransactionState } from './pg-state.ts'
 import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
@@ -97,6 +98,7 @@ export function fromPg<Pool extends PgPool>(
       state: () => pgTransactionState(client),
       endings: () => pgEndings(client),
       query: (statement) => runStatement(client, statement),
+      cancel: pgCancel(client),
       both: (first, second) => sendBoth(client, first, second) ?? inTurn(client, first, second),
       command: async (text) => {
         await client.query(text)
@@ -155,6 +157,12 @@ async function runOn<Tx, T>(
 ): Promise<T> {
   if (isInTransaction(pool)) throw holdfastError('TX_NESTED')
   const client = await connects.take('transaction', settings.connectWithinMs)
+  try {
+    settings.connected?.()
+  } catch (error) {
+    connects.giveBack(client, false)
+    throw error
+  }
   const connection = new ConnectionWatch(client)
   const leash = new Leash()
   let clean = false

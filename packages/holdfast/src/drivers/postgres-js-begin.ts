@@ -43,7 +43,8 @@ export async function runInBegin<Tx, T>(how: BeginTransaction<Tx, T>): Promise<T
       const transaction = how.join(how.onHandle(native, held.handle), () =>
         lifetime.over ? 'none' : 'open',
       )
-      done = { result: await how.body(transaction) }
+      const cancel = (): Promise<void> => held.queries.cancel()
+      done = { result: await how.body({ ...transaction, cancel }) }
     } catch (error) {
       // From here on the body's handle is of no use, also for what it has left behind.
       failure = { error: leash.failed(error) }

@@ -1,6 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import { within } from '../core/within.ts'
-import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+import { isConnectionLoss, sqlStateOf, wasCanceled } from '../core/sql-state.ts'
 import type { Leash } from './leash.ts'
 import { leftoverMs } from './pg-leash.ts'
 
@@ -69,14 +69,24 @@ export class LeashedQueries {
     if (!this.#waits()) return
     await within(this.#idle.promise, leftoverMs)
     if (!this.#waits()) return
-    const left = [...this.#pending, ...this.#copies.values()].filter(({ state }) => state !== null)
-    await within(
-      Promise.all(
-        left.map(async ({ canceller, state }) => await canceller?.({ state, active: true })),
-      ),
-      leftoverMs,
-    )
+    await this.cancel()
     await within(this.#idle.promise, leftoverMs)
+  }
+
+  /** Has the server end what runs, by the client's own cancel request. All of them have one backend. */
+  async cancel(): Promise<void> {
+    const sent = [...this.#pending, ...this.#copies.values()].find(({ state }) => state !== null)
+    if (sent === undefined) return
+    const { canceller, state } = sent
+    const told = async (): Promise<unknown> => await canceller?.({ state, active: true })
+    // Over TLS postgres.js never says that its request was taken; the statement does.
+    const heard = new Promise<void>((resolve) => {
+      const listen = (error: unknown): void => {
+        if (wasCanceled(error)) resolve()
+      }
+      void Promise.prototype.then.call(sent, undefined, listen)
+    })
+    await within(Promise.race([told(), heard]), leftoverMs)
   }
 
   /** For something whose end is seen; that of a cursor is not. */

@@ -4,8 +4,9 @@ import { asOurs } from '../core/open-transactions.ts'
 import { isClientTimeout } from '../core/sql-state.ts'
 import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import { runInCallback } from './callback-transaction.ts'
+import { pgCancel } from './pg-cancel.ts'
 import { leashedPrisma } from './prisma-leash.ts'
-import { watchRoot } from './root-client.ts'
+import { noteTaken, type Taking, watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 
 /** Prisma's spelling of the isolation levels. */
@@ -99,15 +100,18 @@ export function fromPrisma<Client extends PrismaClientLike>(
     join: (tx) => join(tx, usualMs),
     async transaction(body, { isolation, timeoutMs = usualMs, marked = false }) {
       if (prismaState(prisma) !== 'none') throw holdfastError('TX_NESTED')
+      const taking: Taking = { client: undefined }
       return runInCallback({
         open: async (callback) =>
           asOurs(() =>
-            prisma.$transaction(callback as (tx: unknown) => Promise<void>, {
-              timeout: timeoutMs,
-              ...(isolation === undefined ? {} : { isolationLevel: spelling[isolation] }),
-            }),
+            noteTaken(taking, () =>
+              prisma.$transaction(callback as (tx: unknown) => Promise<void>, {
+                timeout: timeoutMs,
+                ...(isolation === undefined ? {} : { isolationLevel: spelling[isolation] }),
+              }),
+            ),
           ),
-        join: (tx) => join(tx, timeoutMs),
+        join: (tx) => ({ ...join(tx, timeoutMs), cancel: pgCancel(taking.client) }),
         body,
         masksCommit: false,
         hidesCommit: true,

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { noteRootUse } from '../core/open-transactions.ts'
 
 type Connect = (...args: unknown[]) => unknown
@@ -29,9 +30,30 @@ export function watchRoot(pool: unknown): object | undefined {
       process.nextTick(callback as (error: unknown) => void, error)
       return undefined
     }
-    return connect.apply(pool, args)
+    const given = connect.apply(pool, args)
+    const taking = takings.getStore()
+    return taking === undefined || !(given instanceof Promise) ? given : taken(given, taking)
   }
   return pool
+}
+
+/** The connection that a client has taken for a transaction, once it has it, where its pool is watched. */
+export interface Taking {
+  client: unknown
+}
+
+const takings = new AsyncLocalStorage<Taking>()
+
+/** Opens a transaction by a client that does not show its connection, and notes which one it takes. */
+export function noteTaken<T>(taking: Taking, open: () => T): T {
+  return takings.run(taking, open)
+}
+
+/** The first one: what the body takes comes later. */
+async function taken(given: Promise<unknown>, taking: Taking): Promise<unknown> {
+  const client = await given
+  taking.client ??= client
+  return client
 }
 
 /** A connection for ourselves, wherever we are called from. */

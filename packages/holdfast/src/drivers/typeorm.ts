@@ -5,6 +5,7 @@ import { withSavepoint } from '../engines/postgres/savepoint.ts'
 import { type Held, runInCallback } from './callback-transaction.ts'
 import type { Leash } from './leash.ts'
 import { ConnectionWatch, type PgConnection, pgEndings } from './pg-connection.ts'
+import { pgCancel } from './pg-cancel.ts'
 import { pgTransactionState } from './pg-state.ts'
 import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
 import { watchRoot } from './root-client.ts'
@@ -65,6 +66,7 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
       native: tx,
       budgetMs: undefined,
       state: () => typeOrmState(manager),
+      cancel: pgCancel(manager.queryRunner?.databaseConnection),
       endings: () => pgEndings(manager.queryRunner?.databaseConnection ?? {}),
       query: async ({ text, values }) => (await manager.query(text, [...values])) as Row[],
       command: async (text) => {

@@ -1,4 +1,5 @@
 import type { Executor } from '../core/driver.ts'
+import { moveOfSlot } from '../engines/postgres/shard-moves.ts'
 import {
   dropSlot,
   endPrepared,
@@ -84,12 +85,22 @@ export async function examinePrepared(executor: Executor, ms: number): Promise<H
 /** Replication slots that nobody reads. */
 export async function examineSlots(executor: Executor): Promise<HealthFinding[]> {
   const rows = await executor.query(unusedSlots)
-  return rows.map((row) =>
-    finding(
-      'slot-unused',
-      `replication slot ${String(row['name'])}`,
-      `is not in use and keeps ${String(row['kept'])} of WAL, and rows as old as ${String(row['age'])} transactions. If nobody will come back for it:`,
-      dropSlot(String(row['name'])),
-    ),
-  )
+  return rows.map((row) => {
+    const name = String(row['name'])
+    const kept = `keeps ${String(row['kept'])} of WAL, and rows as old as ${String(row['age'])} transactions.`
+    const move = moveOfSlot(name)
+    return move === undefined
+      ? finding(
+          'slot-unused',
+          `replication slot ${name}`,
+          `is not in use and ${kept} If nobody will come back for it:`,
+          dropSlot(name),
+        )
+      : finding(
+          'slot-unused',
+          `replication slot ${name}`,
+          `belongs to a move of buckets that has stopped, and ${kept} Without it the move cannot go on.`,
+          `Bring the move to its end with \`holdfast shards move --resume ${move} --yes\`, or put everything back with \`--undo ${move}\`.`,
+        )
+  })
 }

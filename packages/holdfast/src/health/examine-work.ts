@@ -9,6 +9,7 @@ import {
   unvacuumedTables,
   vacuumAgain,
 } from '../engines/postgres/health-work.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { finding, type HealthFinding, ofClaims } from './finding.ts'
 import { lengthOf } from './setting-value.ts'
 
@@ -50,8 +51,8 @@ export async function examineTicks(
       `schedule ${String(row['schedule'])}`,
       row['state'] === 'running'
         ? `has a tick at work whose lease ended ${late} ago, and no process has looked since.`
-        : `has a failed tick whose next attempt has been due for ${late}, and no process has looked since.`,
-      'Start this schedule in a process that is running; it takes up what is open.',
+        : `has a tick that was asked for or is to be tried again, has been due for ${late}, and that nobody has taken.`,
+      'Call start() of this schedule in a process that goes on, or fire() from a timer: they take up what is open; fireAt() and runNow() do not.',
     )
   })
 }
@@ -83,7 +84,8 @@ export async function examineStranded(
   options: ClaimsOptions,
   ms: number,
 ): Promise<HealthFinding[]> {
-  const { layout } = leaseSettings(options, undefined)
+  const settings = leaseSettings(options, undefined)
+  const layout = await withOperators(executor, executor, settings.layout)
   const [row] = await executor.query(strandedClaims(layout, ms))
   if (Number(row?.['found'] ?? 0) === 0) return []
   return [

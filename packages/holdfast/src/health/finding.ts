@@ -46,6 +46,7 @@ export type OwnCode =
   | 'isolation-default'
   | 'read-only-default'
   | 'triggers-off'
+  | 'array-nulls-off'
   | 'commits-not-durable'
   | 'commits-not-replicated'
   | 'idle-timeout-unset'
@@ -56,6 +57,7 @@ export type OwnCode =
   | 'activity-hidden'
   | 'role-superuser'
   | 'role-writes-all'
+  | 'role-reads-all'
   | 'role-creates-roles'
   | 'long-transaction'
   | 'idle-in-transaction'
@@ -81,6 +83,7 @@ export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]
   'isolation-default': ['role', 'error'],
   'read-only-default': ['role', 'error'],
   'triggers-off': ['role', 'error'],
+  'array-nulls-off': ['role', 'error'],
   'commits-not-durable': ['role', 'warning'],
   'commits-not-replicated': ['role', 'warning'],
   'idle-timeout-unset': ['role', 'warning'],
@@ -91,6 +94,7 @@ export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]
   'activity-hidden': ['role', 'warning'],
   'role-superuser': ['role', 'error'],
   'role-writes-all': ['role', 'error'],
+  'role-reads-all': ['role', 'error'],
   'role-creates-roles': ['role', 'warning'],
   'long-transaction': ['sessions', 'warning'],
   'idle-in-transaction': ['sessions', 'warning'],
@@ -144,6 +148,7 @@ export const schemaSeverities: Readonly<Record<Exclude<FindingCode, Drift>, Seve
   'index-invalid': 'error',
   'trigger-disabled': 'error',
   'months-missing': 'warning',
+  'object-owner': 'error',
   'function-security': 'error',
   'function-search-path': 'error',
   'public-privilege': 'error',
@@ -161,6 +166,8 @@ export const claimSeverities: Readonly<Record<ClaimFinding['code'], Severity>> =
   'table-missing': 'error',
   'column-missing': 'error',
   'column-nullable': 'error',
+  'column-name': 'error',
+  'key-type': 'error',
   'key-not-unique': 'error',
   'column-type': 'warning',
   'index-missing': 'warning',

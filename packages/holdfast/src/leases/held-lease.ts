@@ -36,6 +36,8 @@ export class HeldLease {
   #expires = 0
   #stopTimer: NodeJS.Timeout | undefined
   #renewTimer: NodeJS.Timeout | undefined
+  /** What the server said to a release of its own. */
+  #released: string | null | undefined
 
   constructor(
     schema: string,
@@ -104,6 +106,7 @@ export class HeldLease {
    * somebody else: nobody tells us whether that commits.
    */
   async release(joined?: RunCall): Promise<string | null> {
+    if (joined === undefined && this.#released !== undefined) return this.#released
     const reason =
       joined === undefined
         ? 'the lease was released'
@@ -116,6 +119,7 @@ export class HeldLease {
     }
     const state = await (joined ?? this.#run)(releaseLease(this.#schema, this.held))
     if (joined === undefined) {
+      this.#released = state
       clearTimeout(this.#stopTimer)
       this.#gone.abort()
     }

@@ -144,18 +144,25 @@ export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}
     },
     async forget(given) {
       const { idleFor, limit = 1_000 } = optionsGiven(given)
-      if (!Number.isSafeInteger(limit) || limit < 1)
-        throw invalid('limit', 'limit must be a whole number, 1 or more')
+      if (!Number.isSafeInteger(limit) || limit < 1 || limit > mostForgotten)
+        throw invalid('limit', `limit must be a whole number from 1 to ${mostForgotten}`)
       const call = forgetLeases(schema, durationMs(idleFor, 'idleFor'), limit)
       return await sumOverPrimaries(driver, call)
     },
   }
 }
 
+const mostForgotten = 1_000_000
+
 /** It may have come through a job or a message, as a number or a text. */
 function assertToken(token: unknown): void {
-  if (typeof token === 'bigint' || Number.isSafeInteger(token)) return
-  if (typeof token === 'string' && /^\d+$/.test(token)) return
+  const isNumber = typeof token === 'bigint' || Number.isSafeInteger(token)
+  const isDigits = typeof token === 'string' && /^\d{1,19}$/.test(token)
+  if (
+    (isNumber || isDigits) &&
+    BigInt.asIntN(64, BigInt(token as bigint)) === BigInt(token as bigint)
+  )
+    return
   throw invalid('token', 'token must be that of a lease')
 }
 

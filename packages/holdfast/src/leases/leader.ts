@@ -155,10 +155,11 @@ export function createLeader<Tx>(
 
   /** Whatever goes wrong here, the lease ends by itself. */
   const resign = async (lease: HeldLease): Promise<void> => {
-    // A lock goes with its session, which ends right after.
-    if (lease.over && session !== undefined) return
+    const moved = isMoved(lease.signal.reason)
+    // A lock goes with its session, which ends right after; but where the bucket is now nobody waits for it.
+    if (lease.over && session !== undefined && !moved) return
     try {
-      const state = await lease.release()
+      const state = await lease.release(moved ? runAlone(driver, patience) : undefined)
       if (state === 'stacked' || state === 'unlocked') lease.lose('unlocked')
     } catch (error) {
       trouble('resigning', error)
@@ -204,6 +205,10 @@ export function createLeader<Tx>(
       }
     },
   }
+}
+
+function isMoved(reason: unknown): boolean {
+  return isHoldfastError(reason, 'LEASE_LOST') && reason.details['reason'] === 'moved'
 }
 
 /** Those who were elected together would try together for ever. An end of the wait is no error. */

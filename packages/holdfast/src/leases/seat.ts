@@ -1,5 +1,6 @@
 import type { Session, SessionDriver } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import type { LossReason } from '../core/event-map.ts'
 import { type BigintKey, lockKey } from '../core/lock-key.ts'
 import type { LeaseName } from '../engines/postgres/leases.ts'
 import { keepWatch, whichBackend } from '../engines/postgres/session.ts'
@@ -48,7 +49,7 @@ export async function sessionSeat(
   }
   const seat = leaseSeat(wanted, runOnSession(session))
   let lease: HeldLease | undefined
-  session.lost.addEventListener('abort', () => lease?.lose('connection'), { once: true })
+  session.lost.addEventListener('abort', () => lease?.lose(lossOf(session)), { once: true })
   return {
     async attempt() {
       session.lost.throwIfAborted()
@@ -56,11 +57,19 @@ export async function sessionSeat(
       if (typeof outcome === 'number') return outcome
       lease = outcome
       // Lost between the answer and this line.
-      if (session.lost.aborted) lease.lose('connection')
+      if (session.lost.aborted) lease.lose(lossOf(session))
       return lease
     },
     leave: () => session.end(),
   }
+}
+
+/** What a session that is lost means to who leads by it. */
+function lossOf({ lost }: Session): LossReason {
+  const reason: unknown = lost.reason
+  const moved =
+    isHoldfastError(reason, 'SHARD_MOVING') || isHoldfastError(reason, 'SHARD_ELSEWHERE')
+  return moved ? 'moved' : 'connection'
 }
 
 /** A pooler reports a process id of its own making, and hands the session to the next client. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { bucketOf } from '../core/bucket.ts'
 import { Recent } from '../core/recent.ts'
+import type { Line } from './operation.ts'
 
 /** How an account is found in the database; see `key_account` and `bucket_of` in `sql/internal`. */
 export interface AccountId {
@@ -48,9 +49,29 @@ function fullName(scope: string, book: string, key: string): string {
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** An operation id as the database remembers it: a UUID as it is, anything else by its hash. */
+/** An operation id as the database remembers it: a UUID in lower case, anything else by its hash. */
 export function operationUuid(operationId: string): string {
-  return canonicalUuid.test(operationId) ? operationId : hashName(operationId)
+  if (canonicalUuid.test(operationId)) return operationId
+  return isOtherCase(operationId) ? operationId.toLowerCase() : hashName(operationId)
+}
+
+/**
+ * What versions before 0.2 remembered it as, if that is something else: they hashed a UUID that was not in lower case
+ * like any other text.
+ */
+export function earlierUuid(operationId: string): string | undefined {
+  return isOtherCase(operationId) ? hashName(operationId) : undefined
+}
+
+/** The operation that a line is about: one that gives back, or that voids a grant. */
+export function refTo(operationId: string): Pick<Line, 'ref' | 'earlierRef'> {
+  return { ref: operationUuid(operationId), earlierRef: earlierUuid(operationId) }
+}
+
+function isOtherCase(text: string): boolean {
+  if (text.length !== 36) return false
+  const lower = text.toLowerCase()
+  return lower !== text && canonicalUuid.test(lower)
 }
 
 /** The hold an operation makes. The bucket in front lets any process find it by its id alone. */

@@ -1,6 +1,7 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { assertSignal, optionsGiven } from '../core/given.ts'
+import { isStorableJson } from '../core/storable.ts'
 import {
   amountText,
   flags,
@@ -132,14 +133,11 @@ function noteFor(
   return isBeyond ? JSON.stringify({ ...JSON.parse(note ?? '{}'), overage: true }) : note
 }
 
-/** What JSON writes for NUL and for half a surrogate pair: jsonb takes neither. */
-const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
-
 export function noteText(note: OperationOptions['note']): string | undefined {
   if (note === undefined) return undefined
   const text = jsonOf(optionsGiven(note, 'note'))
   if (text === undefined) throw badNote('note must be something that JSON can hold')
-  if (unstorable.test(text)) throw badNote('note contains NUL or half a surrogate pair')
+  if (!isStorableJson(text)) throw badNote('note contains NUL or half a surrogate pair')
   return text
 }
 
@@ -187,6 +185,9 @@ export function together(
   }
 }
 
+/** What lines must share to become one. */
+const mergeable = ['terms', 'ttlMs', 'flags'] as const
+
 /** Lines with scope and note, those for the same account as one. */
 export function mergedLines(
   prepared: readonly PreparedLine[],
@@ -208,9 +209,13 @@ export function mergedLines(
     const { kind, book, key, unit, zone, ref } = line
     const id = JSON.stringify([kind, book, key, placed.scope, unit, zone, ref])
     const same = merged.get(id)
-    if (same !== undefined && same.terms !== line.terms) {
+    if (same !== undefined && mergeable.some((part) => same[part] !== line[part])) {
       throw holdfastError('OPTION_INVALID', {
-        details: { option: 'lines', subject: 'two grants for one key have different terms' },
+        details: {
+          option: 'lines',
+          subject:
+            'two lines for one key differ in more than their amount (ttl, or terms of a grant)',
+        },
       })
     }
     merged.set(id, same === undefined ? placed : { ...same, amount: sumOf(same, placed) })

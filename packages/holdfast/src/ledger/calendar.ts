@@ -49,13 +49,6 @@ export function assertTimeZone(timeZone: string): void {
   throw invalid('timeZone', 'timeZone must be a name like America/Santiago')
 }
 
-/** A moment as PostgreSQL reads it: beyond these years it would not. @throws OPTION_INVALID */
-export function isoText(moment: Date, option: string): string {
-  const year = moment instanceof Date ? moment.getUTCFullYear() : Number.NaN
-  if (year >= 1 && year <= 9_999) return moment.toISOString()
-  throw invalid(option, `${option} must be a Date between the years 1 and 9999`)
-}
-
 export function invalid(option: string, subject: string): Error {
   return holdfastError('OPTION_INVALID', { details: { option, subject } })
 }

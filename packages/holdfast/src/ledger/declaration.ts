@@ -1,15 +1,10 @@
-import {
-  type Driver,
-  type Executor,
-  primariesOf,
-  type Row,
-  type Statement,
-} from '../core/driver.ts'
+import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { optionsGiven } from '../core/given.ts'
 import { declareBook } from '../engines/postgres/ledger-reads.ts'
 import { askAgain } from '../tx/ask-again.ts'
+import { askEach } from '../tx/ask-each.ts'
 import { answerOf } from '../tx/call-function.ts'
 import type { AmountKind } from './book.ts'
 import { assertPeriod, assertTimeZone, invalid, type Period } from './calendar.ts'
@@ -144,10 +139,13 @@ export class Books<Tx> {
   async declarationOf(book: string): Promise<Declared | undefined> {
     const here = this.#declared.get(book)
     if (here !== undefined) return here
-    for (const { alone } of primariesOf(this.#driver)) {
-      const kept = answerOf(await this.#askAlone(alone, declareBook(this.#schema, book, null, [])))
-      if (kept !== null) return JSON.parse(kept) as Declared
-    }
+    const { answers, failure } = await askEach(this.#driver, async ({ alone }) =>
+      answerOf(await this.#askAlone(alone, declareBook(this.#schema, book, null, []))),
+    )
+    const kept = answers.find((answer) => answer !== null)
+    if (kept !== undefined && kept !== null) return JSON.parse(kept) as Declared
+    // One that could not be asked may be the one that knows.
+    if (failure !== undefined) throw failure
     return undefined
   }
 

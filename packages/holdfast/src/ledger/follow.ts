@@ -1,6 +1,7 @@
-import { type Driver, primariesOf } from '../core/driver.ts'
+import type { Driver } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import type { FollowedEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { assertFunction, optionsGiven } from '../core/given.ts'
@@ -14,6 +15,7 @@ import {
   stopFollowing,
   unreadAccounts,
 } from '../engines/postgres/ledger-follow.ts'
+import { askAll } from '../tx/ask-each.ts'
 import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'
 import { type AmountKind, type AmountOf, amountReader } from './book.ts'
@@ -22,7 +24,7 @@ import type { Kernel } from './kernel.ts'
 import { nameText } from './operation.ts'
 import type { Movement } from './reading.ts'
 import { countOf, movementOf, type StoredMovement } from './reads.ts'
-import { type Rounds, startRounds } from './rounds.ts'
+import { type Rounds, startRoundsOnEach } from './rounds.ts'
 import { balanceOf, jsonAnswer, momentOf, type StoredBalance, textAnswer } from './stored-text.ts'
 import type { AmountReader, Balance } from './verdict.ts'
 
@@ -94,13 +96,14 @@ export interface LedgerFollowing<Tx> {
    * Hands every movement that this name has not read to the handler, and ends when there is none. The place is kept in
    * the transaction of the handler: a movement is neither skipped nor handed over twice, whenever a process is killed.
    * Movements of one account come in their order. The handler may run again after a conflict: what it does outside of
-   * the database it does by `movement.id`.
+   * the database it does by `movement.id`. Of several primaries all are read at the same time, so that the handler may
+   * run for several at once.
    *
    * @example
    * await hf.ledger.follow({ name: 'invoices', book: 'credits' }, async (tx, movements) => {
    *   for (const { id, key, debit } of movements) await addToInvoice(tx, { id, key, debit })
    * })
-   * @throws OPTION_INVALID, LEDGER_NAME_INVALID, LEDGER_MOVEMENTS_GONE, SCHEMA_MISSING, TX_NESTED
+   * @throws OPTION_INVALID, LEDGER_NAME_INVALID, LEDGER_MOVEMENTS_GONE, SCHEMA_MISSING, TX_NESTED, SHARD_PRIMARY_FAILED
    */
   follow<K extends AmountKind = 'number'>(
     options: FollowOptions<K>,
@@ -152,25 +155,36 @@ export function createFollowing<Tx>(kernel: Kernel<Tx>): LedgerFollowing<Tx> {
     async follow(options, handler) {
       assertNotNested(kernel.driver)
       const reader = new Reader(kernel, options, handler as FollowHandler<Tx, never>)
-      return await named(reader.read(undefined, () => false))
+      const followed = await askAll(kernel.driver, (primary) =>
+        reader.read(primary, undefined, () => false),
+      )
+      return {
+        movements: followed.reduce((sum, each) => sum + each.movements, 0),
+        busy: followed.some(({ busy }) => busy),
+      }
     },
     startFollower(given, handler) {
       const { every = '1 s', thorough = '5 min', ...options } = optionsGiven(given)
       const reader = new Reader(kernel, options, handler as FollowHandler<Tx, never>)
       const thoroughMs = durationMs(thorough, 'thorough')
-      let lookedAt = -Infinity
-      let thoroughAt = -Infinity
-      return startRounds(durationMs(every, 'every'), async (isStopped) => {
-        const began = performance.now()
-        const isThorough = began - thoroughAt >= thoroughMs
-        const recentMs = isThorough ? undefined : Math.ceil(began - lookedAt) + lateMs
-        try {
-          const { movements, busy } = await named(reader.read(recentMs, isStopped))
-          if (!busy && isThorough) thoroughAt = began
-          if (!busy) lookedAt = began
-          if (movements > 0) tell(options.name, movements, began)
-        } catch (error) {
-          tell(options.name, 0, began, error)
+      return startRoundsOnEach(kernel, durationMs(every, 'every'), (at) => {
+        let lookedAt = -Infinity
+        let thoroughAt = -Infinity
+        return async (isStopped) => {
+          const began = performance.now()
+          const isThorough = began - thoroughAt >= thoroughMs
+          const recentMs = isThorough ? undefined : Math.ceil(began - lookedAt) + lateMs
+          const told = { name: options.name, primary: at.name }
+          try {
+            const { movements, busy } = await at.answered(() =>
+              reader.read(at.primary, recentMs, isStopped),
+            )
+            if (!busy && isThorough) thoroughAt = began
+            if (!busy) lookedAt = began
+            if (movements > 0) tell({ ...told, movements }, began)
+          } catch (error) {
+            tell({ ...told, movements: 0, error }, began)
+          }
         }
       })
     },
@@ -193,9 +207,12 @@ export function createFollowing<Tx>(kernel: Kernel<Tx>): LedgerFollowing<Tx> {
   }
 }
 
-function tell(name: string, movements: number, began: number, error?: unknown): void {
+function tell(
+  event: Omit<FollowedEvent, 'durationMs' | 'error'> & { readonly error?: unknown },
+  began: number,
+): void {
   const durationMs = performance.now() - began
-  publish(channels.ledgerFollowed, { name, movements, durationMs, error })
+  publish(channels.ledgerFollowed, { error: undefined, ...event, durationMs })
 }
 
 async function named<T>(reading: Promise<T>): Promise<T> {
@@ -217,7 +234,8 @@ class Reader<Tx> {
   readonly #most: number
   readonly #amounts: AmountReader<AmountOf<AmountKind>>
   readonly #handler: FollowHandler<Tx, never>
-  #isKnown = false
+  /** Primaries that know this follower. */
+  readonly #known = new Set<Driver<Tx>>()
 
   constructor(
     kernel: Kernel<Tx>,
@@ -239,15 +257,25 @@ class Reader<Tx> {
     this.#handler = handler
   }
 
-  /** Everything that is new, on every primary. `recentMs`: where there was an operation within so long. */
-  async read(recentMs: number | undefined, isStopped: () => boolean): Promise<Followed> {
-    if (!this.#isKnown) await this.#enter()
+  /** Everything that is new on a primary. `recentMs`: where there was an operation within so long. */
+  async read(
+    primary: Driver<Tx>,
+    recentMs: number | undefined,
+    isStopped: () => boolean,
+  ): Promise<Followed> {
+    return await named(this.#read(primary, recentMs, isStopped))
+  }
+
+  async #read(
+    primary: Driver<Tx>,
+    recentMs: number | undefined,
+    isStopped: () => boolean,
+  ): Promise<Followed> {
+    if (!this.#known.has(primary)) await this.#enter(primary)
     const followed = { movements: 0, busy: false }
-    for (const primary of primariesOf(this.#kernel.driver)) {
-      for await (const movements of this.#readOn(primary, recentMs, isStopped)) {
-        if (movements === undefined) followed.busy = true
-        else followed.movements += movements
-      }
+    for await (const movements of this.#readOn(primary, recentMs, isStopped)) {
+      if (movements === undefined) followed.busy = true
+      else followed.movements += movements
     }
     return followed
   }
@@ -256,14 +284,14 @@ class Reader<Tx> {
     return { name: this.#name, book: this.#book }
   }
 
-  async #enter(): Promise<void> {
-    const answers = await this.#kernel.readEach((schema) =>
-      startFollowing(schema, this.#name, this.#book, this.#fromNow),
+  async #enter(primary: Driver<Tx>): Promise<void> {
+    const rows = await primary.alone.query(
+      startFollowing(this.#kernel.schema, this.#name, this.#book, this.#fromNow),
     )
-    if (answers.some((rows) => (textAnswer(rows) ?? undefined) !== this.#book)) {
+    if ((textAnswer(rows) ?? undefined) !== this.#book) {
       throw invalid('book', 'this name follows another book; take another name')
     }
-    this.#isKnown = true
+    this.#known.add(primary)
   }
 
   /** How many were read in each transaction; undefined if somebody else reads. */

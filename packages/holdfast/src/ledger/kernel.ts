@@ -1,16 +1,12 @@
-import {
-  type Driver,
-  primariesOf,
-  type Row,
-  type Statement,
-  type Transaction,
-} from '../core/driver.ts'
+import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { isTraced, type Span, traced } from '../core/tracing.ts'
 import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger.ts'
+import { earlierIds } from '../engines/postgres/ledger-reads.ts'
 import { askAgain, resolveMs } from '../tx/ask-again.ts'
+import { askAll } from '../tx/ask-each.ts'
 import { needingSchema, queryJoined, schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { answersOf, type LineAnswer, statuses } from './answer.ts'
@@ -21,6 +17,7 @@ import { heardSince, kindName, tellAnswered, tellFailed } from './ledger-events.
 import type { Operation } from './operation.ts'
 import { type Request, requestOf, statementFor } from './request.ts'
 import { sendAlone } from './send-alone.ts'
+import { textAnswer } from './stored-text.ts'
 import { type AmountReader, type Verdict, verdictOf } from './verdict.ts'
 
 /** Settings of the ledger. */
@@ -58,7 +55,7 @@ export interface Kernel<Tx> {
   /** Where it works. */
   readonly driver: Driver<Tx>
   readonly schema: string
-  /** Runs a statement that is about a whole server, on every primary in turn. */
+  /** Runs a statement that is about a whole server, on every primary. @throws SHARD_PRIMARY_FAILED */
   readEach(ask: (schema: string) => Statement): Promise<readonly (readonly Row[])[]>
 }
 
@@ -119,21 +116,53 @@ export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}
       throw namedFailure(error)
     }
   }
+  const read: Kernel<Tx>['read'] = async (tx, ask, book) => {
+    try {
+      const statement = ask(schema)
+      if (book !== undefined) {
+        await books.compare(tx, book, (statement.scopes ?? []) as readonly number[])
+      }
+      if (tx === undefined) {
+        assertNotNested(driver)
+        const look = (): Promise<readonly Row[]> => driver.alone.query(statement)
+        return await askAgain(look, { forMs, unknown: 'CONNECTION_LOST' })
+      }
+      return await joined(driver, tx).query(statement)
+    } catch (error) {
+      throw schemaMissing(error) ?? error
+    }
+  }
+  /** What an earlier version has remembered keeps its id: a repetition, a refund and a hold find it by that. */
+  const remembered = async (
+    tx: Tx | undefined,
+    operation: Operation,
+    { numbers }: { readonly numbers: boolean },
+  ): Promise<Request> => {
+    const request = requestOf(operation, numbers)
+    const { owner, accounts, buckets, earlier = [] } = request
+    if (owner === undefined) return request
+    const bases = accounts.flatMap((account) => account?.base ?? [])
+    const rows = await read(tx, () => earlierIds(schema, { owner, bases, ids: earlier, buckets }))
+    return requestOf(operation, numbers, new Set(textAnswer(rows)?.split(',')))
+  }
   return {
     driver,
     schema,
+    read,
     declare: (book, declaration) => books.declare(book, declaration),
     declarationOf: async (book) => {
       assertNotNested(driver)
       return await needingSchema(books.declarationOf(book))
     },
     async apply(tx, operation, amounts) {
-      const request = requestOf(operation, amounts.numbers)
+      let request = requestOf(operation, amounts.numbers)
+      if (request.earlier !== undefined) request = await remembered(tx, operation, amounts)
       if (!isTraced()) return await apply(tx, request, amounts)
       return await tracedOperation(operation, () => apply(tx, request, amounts))
     },
     async send(tx, operation, ask, amounts) {
-      const request = requestOf(operation, amounts.numbers)
+      let request = requestOf(operation, amounts.numbers)
+      if (request.earlier !== undefined) request = await remembered(tx, operation, amounts)
       if (!isTraced()) return await send(tx, request, ask, amounts)
       return await tracedOperation(operation, () => send(tx, request, ask, amounts))
     },
@@ -151,31 +180,9 @@ export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}
         throw schemaMissing(error) ?? error
       }
     },
-    async read(tx, ask, book) {
-      try {
-        const statement = ask(schema)
-        if (book !== undefined) {
-          await books.compare(tx, book, (statement.scopes ?? []) as readonly number[])
-        }
-        if (tx === undefined) {
-          assertNotNested(driver)
-          const look = (): Promise<readonly Row[]> => driver.alone.query(statement)
-          return await askAgain(look, { forMs, unknown: 'CONNECTION_LOST' })
-        }
-        return await joined(driver, tx).query(statement)
-      } catch (error) {
-        throw schemaMissing(error) ?? error
-      }
-    },
     async readEach(ask) {
-      try {
-        assertNotNested(driver)
-        const answers: (readonly Row[])[] = []
-        for (const { alone } of primariesOf(driver)) answers.push(await alone.query(ask(schema)))
-        return answers
-      } catch (error) {
-        throw schemaMissing(error) ?? error
-      }
+      assertNotNested(driver)
+      return await askAll(driver, ({ alone }) => needingSchema(alone.query(ask(schema))))
     },
   }
 }

@@ -1,4 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
+import { isStorable, mostNameBytes } from '../core/storable.ts'
 
 /** What a line does; the numbers are those of `movement_kind` in `sql/internal`. */
 export const kinds = {
@@ -60,6 +61,8 @@ export interface Line {
   readonly ttlMs?: number | undefined
   /** The hold that is settled, released or extended, or the operation that is refunded. */
   readonly ref?: string | undefined
+  /** What an earlier version may have remembered that operation as. */
+  readonly earlierRef?: string | undefined
   readonly terms?: string | undefined
 }
 
@@ -85,8 +88,6 @@ export function isKey(value: unknown): value is Key {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint'
 }
 
-const keyBytes = 512
-
 /** What a name is for; the error names it. */
 type NameField =
   | 'key'
@@ -108,10 +109,10 @@ export function nameText(value: unknown, what: NameField): string {
   const problem =
     typeof text !== 'string' || text.length === 0
       ? 'must be a text that is not empty, a safe integer or a bigint'
-      : text.includes('\0') || !text.isWellFormed()
+      : !isStorable(text)
         ? 'contains NUL or half a surrogate pair'
-        : text.length > keyBytes || Buffer.byteLength(text) > keyBytes
-          ? `is longer than ${keyBytes} bytes`
+        : text.length > mostNameBytes || Buffer.byteLength(text) > mostNameBytes
+          ? `is longer than ${mostNameBytes} bytes`
           : undefined
   if (problem === undefined) return text as string
   throw holdfastError('LEDGER_NAME_INVALID', {

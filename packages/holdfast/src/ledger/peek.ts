@@ -25,7 +25,7 @@ export interface Peek<A> {
   readonly held: A
   /** The current calendar window, if the quota has any. */
   readonly window: WindowBounds | undefined
-  /** When the cost will fit; undefined if it fits now, or if nothing is known to come back by itself. */
+  /** When the cost will fit; undefined if it would be taken now, or if nothing is known to come back by itself. */
   readonly retryAt: Date | undefined
   readonly sequence: A
 }
@@ -47,7 +47,8 @@ export async function peek<Tx, A>(
   line: Partial<Line> & { readonly book: string; readonly amount: string },
   amounts: AmountReader<A>,
 ): Promise<Peek<A>> {
-  const rolling = ((line.flags ?? 0) & flags.rolling) !== 0
+  const has = (flag: number): boolean => ((line.flags ?? 0) & flag) !== 0
+  const rolling = has(flags.rolling)
   const rows = await kernel.read(
     tx,
     (schema) =>
@@ -73,7 +74,7 @@ export async function peek<Tx, A>(
     used: amounts.read(String(used)),
     held: amounts.read(held),
     window: windowBounds(stored),
-    retryAt: momentOf(stored.retry),
+    retryAt: has(flags.unchecked) ? undefined : momentOf(stored.retry),
     sequence: amounts.read(stored.seq),
   }
 }

@@ -1,5 +1,6 @@
 import { bucketOf } from '../core/bucket.ts'
 import { optionsGiven } from '../core/given.ts'
+import { momentText } from '../core/moment-text.ts'
 import {
   type AccountNames,
   dueBalance,
@@ -80,7 +81,7 @@ export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
       const called = calledFor<Tx>(args, 1)
       const moment = called.rest[0] as Date
       const options = optionsGiven(called.rest[1] as ReadOptions<AmountKind> | undefined)
-      return (await readAccount(called, momentText(moment), options)) as never
+      return (await readAccount(called, endOf(moment), options)) as never
     },
     async history(...args: readonly unknown[]) {
       const { tx, names, rest } = calledFor<Tx>(args)
@@ -230,13 +231,9 @@ export function cursorOf(before: string): { readonly window: string; readonly se
   return { window, sequence }
 }
 
-function momentText(moment: Date | undefined): string | undefined {
-  if (moment === undefined) return undefined
-  if (moment instanceof Date && Number.isFinite(moment.getTime())) {
-    // All of that millisecond: a Date that came from a movement finds it again.
-    return moment.toISOString().replace('Z', '999Z')
-  }
-  throw invalid('moment', 'moment must be a valid Date')
+/** All of that millisecond: a Date that came from a movement finds it again. */
+function endOf(moment: Date | undefined): string | undefined {
+  return moment === undefined ? undefined : momentText(moment, 'moment').replace('Z', '999Z')
 }
 
 /** 1 to 1000. */

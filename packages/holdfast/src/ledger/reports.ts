@@ -1,10 +1,12 @@
-import { primariesOf } from '../core/driver.ts'
+import { type Driver, primariesOf, type Row } from '../core/driver.ts'
 import { optionsGiven } from '../core/given.ts'
+import { momentText } from '../core/moment-text.ts'
 import { listKeys, readUsage } from '../engines/postgres/ledger-reads.ts'
-import { schemaMissing } from '../tx/call-function.ts'
+import { askOne } from '../tx/ask-each.ts'
+import { needingSchema } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { type AmountKind, type AmountOf, amountReader } from './book.ts'
-import { assertPeriod, assertTimeZone, invalid, isoText, type Period } from './calendar.ts'
+import { assertPeriod, assertTimeZone, invalid, type Period } from './calendar.ts'
 import type { Kernel } from './kernel.ts'
 import { type Key, nameText } from './operation.ts'
 import type { AccountBalance } from './reading.ts'
@@ -90,7 +92,7 @@ export interface LedgerReports {
    * @example
    * let page = await hf.ledger.keys('credits')
    * while (page.next !== undefined) page = await hf.ledger.keys('credits', { after: page.next })
-   * @throws OPTION_INVALID, LEDGER_NAME_INVALID, LEDGER_AMOUNT_UNSAFE, SCHEMA_MISSING, TX_NESTED
+   * @throws OPTION_INVALID, LEDGER_NAME_INVALID, LEDGER_AMOUNT_UNSAFE, SCHEMA_MISSING, TX_NESTED, SHARD_PRIMARY_FAILED
    */
   keys<K extends AmountKind = 'number'>(
     book: string,
@@ -102,7 +104,7 @@ export interface LedgerReports {
    *
    * @example
    * await hf.ledger.usage('credits', { from, to, per: 'month', by: ['key', 'feature'] })
-   * @throws OPTION_INVALID, LEDGER_NAME_INVALID, LEDGER_AMOUNT_UNSAFE, SCHEMA_MISSING, TX_NESTED
+   * @throws OPTION_INVALID, LEDGER_NAME_INVALID, LEDGER_AMOUNT_UNSAFE, SCHEMA_MISSING, TX_NESTED, SHARD_PRIMARY_FAILED
    */
   usage<K extends AmountKind = 'number'>(
     book: string,
@@ -141,7 +143,16 @@ export function createReports<Tx>(kernel: Kernel<Tx>): LedgerReports {
       let next: string | undefined
       // One primary after the other; what is left of a page is filled by the next one.
       for (let room = most; at < primaries.length && room > 0; at += 1) {
-        const stored = await readKeys(kernel, at, name, key, room)
+        const beyond = at + 1 < primaries.length ? JSON.stringify([at + 1, null]) : undefined
+        let stored: StoredKeys
+        try {
+          stored = await readKeys(kernel, at, { book: name, after: key, most: room }, beyond)
+        } catch (error) {
+          // What the primaries before it gave is told first; the next page says what is wrong.
+          if (keys.length === 0) throw error
+          next = JSON.stringify([at, null])
+          break
+        }
         for (const one of stored.keys) {
           keys.push({ ...accountBalanceOf(one, reader), key: one.key, scope: one.scope })
         }
@@ -151,7 +162,7 @@ export function createReports<Tx>(kernel: Kernel<Tx>): LedgerReports {
           break
         }
         room -= new Set(stored.keys.map((one) => one.key)).size
-        if (room <= 0 && at + 1 < primaries.length) next = JSON.stringify([at + 1, null])
+        if (room <= 0) next = beyond
       }
       return { keys, next } as never
     },
@@ -168,8 +179,8 @@ export function createReports<Tx>(kernel: Kernel<Tx>): LedgerReports {
       } = optionsGiven(options)
       const question = {
         book: nameText(book, 'book'),
-        from: isoText(from, 'from'),
-        to: isoText(to, 'to'),
+        from: momentText(from, 'from'),
+        to: momentText(to, 'to'),
         unit: unitOf(per),
         zone: zoneOf(timeZone),
         by: byOf(by),
@@ -208,19 +219,13 @@ export function createReports<Tx>(kernel: Kernel<Tx>): LedgerReports {
 async function readKeys<Tx>(
   { driver, schema }: Kernel<Tx>,
   at: number,
-  book: string,
-  after: string | undefined,
-  most: number,
+  { book, after, most }: { book: string; after: string | undefined; most: number },
+  beyond: string | undefined,
 ): Promise<StoredKeys> {
   assertNotNested(driver)
-  try {
-    const primary = primariesOf(driver)[at]
-    return jsonAnswer(
-      (await primary?.alone.query(listKeys(schema, book, after, most))) ?? [],
-    ) as StoredKeys
-  } catch (error) {
-    throw schemaMissing(error) ?? error
-  }
+  const ask = ({ alone }: Driver<Tx>): Promise<readonly Row[]> =>
+    needingSchema(alone.query(listKeys(schema, book, after, most)))
+  return jsonAnswer(await askOne(driver, at, ask, beyond)) as StoredKeys
 }
 
 /** Where a page begins: at which primary, after which key. */

@@ -8,7 +8,7 @@ import {
   type LedgerCalls,
   type LineColumns,
 } from '../engines/postgres/ledger.ts'
-import { type AccountId, accountId, holdIdOf, operationUuid } from './account-id.ts'
+import { type AccountId, accountId, earlierUuid, holdIdOf, operationUuid } from './account-id.ts'
 import { flags, kinds, type Line, type Operation } from './operation.ts'
 
 /** An operation with everything the database is told about it, worked out once. */
@@ -22,14 +22,31 @@ export interface Request {
   readonly holdId: string | undefined
   /** What it touches: those of its lines and of its operation id. */
   readonly buckets: readonly number[]
+  /** Under which ids an earlier version may have remembered it, or what it is about. */
+  readonly earlier: readonly string[] | undefined
 }
 
-/** With `numbers`, what could not be read as numbers afterwards is refused. */
-export function requestOf(given: Operation, numbers = false): Request {
-  const lines = given.lines.map((line) => markedLine(line, numbers))
-  const operation = { ...given, lines }
-  const { operationId, scope, book } = operation
-  const id = operationId === undefined ? undefined : operationUuid(operationId)
+/**
+ * With `numbers`, what could not be read as numbers afterwards is refused. `remembered` are those of `earlier` that the
+ * database knows: they keep their ids.
+ */
+export function requestOf(
+  given: Operation,
+  numbers = false,
+  remembered: ReadonlySet<string> = none,
+): Request {
+  const lines = given.lines.map((line) => markedLine(line, numbers, remembered))
+  const { operationId, scope, book } = given
+  const newId = operationId === undefined ? undefined : operationUuid(operationId)
+  const earlierId =
+    operationId === undefined || newId === operationId ? undefined : earlierUuid(operationId)
+  const isEarlier = earlierId !== undefined && remembered.has(earlierId)
+  const id = isEarlier ? earlierId : newId
+  // The text is compared as well, and was stored as it was given then.
+  const operation =
+    earlierId === undefined || isEarlier
+      ? { ...given, lines }
+      : { ...given, lines, operationId: newId }
   const accounts = lines.map((line) =>
     line.key === undefined ? undefined : accountId(line.scope ?? line.key, line.book, line.key),
   )
@@ -51,11 +68,24 @@ export function requestOf(given: Operation, numbers = false): Request {
         ? holdIdOf(owner.bucket, owner.base, id)
         : undefined,
     buckets: bucketsIn(lines, accounts, owner),
+    earlier: remembered === none ? earlierOf(earlierId, lines) : undefined,
   }
 }
 
+const none: ReadonlySet<string> = new Set()
+
+function earlierOf(id: string | undefined, lines: readonly Line[]): string[] | undefined {
+  if (id === undefined && lines.every(({ earlierRef }) => earlierRef === undefined)) {
+    return undefined
+  }
+  return [id, ...lines.map(({ earlierRef }) => earlierRef)].filter((each) => each !== undefined)
+}
+
 /** @throws LEDGER_AMOUNT_UNSAFE before anything is sent */
-function markedLine(line: Line, numbers: boolean): Line {
+function markedLine(given: Line, numbers: boolean, remembered: ReadonlySet<string>): Line {
+  const { earlierRef } = given
+  const line =
+    earlierRef !== undefined && remembered.has(earlierRef) ? { ...given, ref: earlierRef } : given
   if (numbers && line.amount !== undefined && !Number.isSafeInteger(Number(line.amount))) {
     throw holdfastError('LEDGER_AMOUNT_UNSAFE')
   }

@@ -1,11 +1,13 @@
+import type { Row } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import type { SweepEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { optionsGiven } from '../core/given.ts'
 import { sweepDue } from '../engines/postgres/ledger-upkeep.ts'
+import { needingSchema } from '../tx/call-function.ts'
 import type { Kernel } from './kernel.ts'
 import { countOf } from './reads.ts'
-import { type Rounds, startRounds } from './rounds.ts'
+import { type Rounds, startRoundsOnEach } from './rounds.ts'
 import { textAnswer } from './stored-text.ts'
 
 /** Options of `sweep`. */
@@ -37,7 +39,7 @@ export interface LedgerSweeping {
    * Expires due holds and grants of cold accounts. Correctness does not need it: an operation books
    * what is due on its account first. Any number of processes may sweep at once.
    *
-   * @throws OPTION_INVALID, SCHEMA_MISSING
+   * @throws OPTION_INVALID, SCHEMA_MISSING, SHARD_PRIMARY_FAILED
    */
   sweep(options?: SweepOptions): Promise<Swept>
   /** Sweeps every so often until stopped. Does not keep the process alive. @throws OPTION_INVALID */
@@ -45,43 +47,61 @@ export interface LedgerSweeping {
 }
 
 export function createSweeping<Tx>(kernel: Kernel<Tx>): LedgerSweeping {
-  const sweep = async (limit: number): Promise<Swept> => {
-    const swept = { fallen: 0, more: false }
-    for (const rows of await kernel.readEach((schema) => sweepDue(schema, limit))) {
-      const [fallen, more] = (textAnswer(rows) ?? '').split(',')
-      swept.fallen += Number(fallen)
-      swept.more ||= more === '1'
-    }
-    return swept
+  const { schema } = kernel
+  const sweptOf = (rows: readonly Row[]): Swept => {
+    const [fallen, more] = (textAnswer(rows) ?? '').split(',')
+    return { fallen: Number(fallen), more: more === '1' }
   }
   return {
-    sweep: async (given) => await sweep(countOf(optionsGiven(given).limit ?? 100, 'limit')),
+    async sweep(given) {
+      const most = countOf(optionsGiven(given).limit ?? 100, 'limit')
+      const swept = (await kernel.readEach(() => sweepDue(schema, most))).map(sweptOf)
+      return {
+        fallen: swept.reduce((sum, { fallen }) => sum + fallen, 0),
+        more: swept.some(({ more }) => more),
+      }
+    },
     startSweeper(given) {
       const { every = '10 s', limit = 100 } = optionsGiven(given)
       const most = countOf(limit, 'limit')
-      return startRounds(durationMs(every, 'every'), (isStopped) =>
-        sweepAll(() => sweep(most), isStopped),
+      return startRoundsOnEach(
+        kernel,
+        durationMs(every, 'every'),
+        ({ primary, name, answered }) => {
+          const sweep = async (): Promise<Swept> =>
+            sweptOf(
+              await answered(() => needingSchema(primary.alone.query(sweepDue(schema, most)))),
+            )
+          return (isStopped) => sweepAll(sweep, name, isStopped)
+        },
       )
     },
   }
 }
 
 /** Sweeps until nothing is left. */
-async function sweepAll(sweep: () => Promise<Swept>, isStopped: () => boolean): Promise<void> {
+async function sweepAll(
+  sweep: () => Promise<Swept>,
+  primary: string | undefined,
+  isStopped: () => boolean,
+): Promise<void> {
   let event: SweepEvent
   do {
-    event = await attempt(sweep)
+    event = await attempt(sweep, primary)
     publish(channels.ledgerSweep, event)
     // Where nothing fell although more is due, somebody else is at it.
   } while (!isStopped() && event.more && event.fallen > 0)
 }
 
-async function attempt(sweep: () => Promise<Swept>): Promise<SweepEvent> {
+async function attempt(
+  sweep: () => Promise<Swept>,
+  primary: string | undefined,
+): Promise<SweepEvent> {
   const began = performance.now()
   const durationMs = (): number => performance.now() - began
   try {
-    return { ...(await sweep()), durationMs: durationMs(), error: undefined }
+    return { ...(await sweep()), primary, durationMs: durationMs(), error: undefined }
   } catch (error) {
-    return { fallen: 0, more: false, durationMs: durationMs(), error }
+    return { fallen: 0, more: false, primary, durationMs: durationMs(), error }
   }
 }

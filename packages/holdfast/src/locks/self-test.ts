@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { type Driver, primariesOf } from '../core/driver.ts'
+import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { lockKey } from '../core/lock-key.ts'
 import { lockAnswer, type LockRequest, lockStatement } from '../engines/postgres/locks.ts'
+import { askAll } from '../tx/ask-each.ts'
 
 /** Two idle connections are there at once or the pool has fewer than two. */
 const connectLimitMs = 5_000
@@ -12,7 +13,7 @@ const connectLimitMs = 5_000
  * the other must be refused it. Of several primaries each is asked.
  */
 export async function selfTest<Tx>(driver: Driver<Tx>): Promise<void> {
-  for (const primary of primariesOf(driver)) await testOne(primary)
+  await askAll(driver, testOne)
 }
 
 async function testOne<Tx>(driver: Driver<Tx>): Promise<void> {

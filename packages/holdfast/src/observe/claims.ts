@@ -1,4 +1,4 @@
-import type { Executor, Transaction } from '../core/driver.ts'
+import type { Driver, Executor, Transaction } from '../core/driver.ts'
 import {
   allQueues,
   type ClaimCount,
@@ -8,12 +8,14 @@ import {
   isAffordable,
   liveQueues,
 } from '../engines/postgres/observe-claims.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { checkColumns, checkIndexes, type ClaimFinding, isHole } from '../claims/check.ts'
 import { type ClaimsOptions, leaseSettings, type LeaseSettings } from '../claims/layout.ts'
 import { workTable } from '../claims/work-table.ts'
 import { lengthText, type Looking, read } from './answer.ts'
 import { look } from './look.ts'
 import type { Advice, ObservedClaims } from './model.ts'
+import { needingTables } from '../tx/call-function.ts'
 import { isTrue } from '../core/is-true.ts'
 
 /** A lease that ended so long ago should have been given back by a worker. */
@@ -40,7 +42,7 @@ async function queuesOf<Tx>({
   schema,
   statementTimeoutMs,
 }: Looking<Tx>): Promise<readonly string[]> {
-  return await look(driver, statementTimeoutMs, async (transaction) => {
+  const reading = look(driver, statementTimeoutMs, async (transaction) => {
     const [found] = await transaction.query(findWork(schema))
     if (!isTrue(found?.['readable'])) return []
     const all = allQueues(schema)
@@ -48,6 +50,7 @@ async function queuesOf<Tx>({
     const rows = await transaction.query(affordable ? all.read : liveQueues(schema))
     return rows.map((row) => String(row['queue']))
   })
+  return await needingTables(reading)
 }
 
 async function observeTable<Tx>(
@@ -61,22 +64,24 @@ async function observeTable<Tx>(
     if (about.some(isHole)) {
       return { table, capped: false, advice: about.filter(isHole).map(adviceOnHole) }
     }
-    return { table, ...(await countIn(transaction, settings)) }
+    return { table, ...(await countIn(driver, transaction, settings)) }
   })
 }
 
 async function countIn<Tx>(
+  driver: Driver<Tx>,
   transaction: Transaction<Tx>,
   settings: LeaseSettings,
 ): Promise<Omit<ObservedClaims, 'table'>> {
   const counts: Partial<Record<ClaimCount['about'], Counted>> = {}
-  for (const question of claimCounts(settings.layout)) {
+  const layout = await withOperators(driver, transaction, settings.layout)
+  for (const question of claimCounts(layout)) {
     const counted = await countRows(transaction, question)
     if (counted !== undefined) counts[question.about] = counted
   }
   const { ready, claimed, dead, stranded } = counts
   // Last, because it turns off what the planner would need for anything else.
-  const indexes = await checkIndexes(transaction, settings)
+  const indexes = await checkIndexes(driver, transaction, settings)
   return {
     ...(ready === undefined ? {} : { ready: least(ready) }),
     ...(claimed === undefined ? {} : { claimed: least(claimed) }),

@@ -43,13 +43,13 @@ export async function observeSchedules<Tx>(
 
 /** One schedule as it was at `nowMs` by the server's clock. */
 function scheduleOf(stored: StoredSchedule, nowMs: number): ObservedSchedule {
-  const { name, rule: text, lastTick, paused, running, waiting, ticks } = stored
+  const { name, rule: text, lastTick: takenUntil, paused, running, waiting, ticks } = stored
   const known = text === null ? undefined : notedRule(text)
   const nextMs = paused ? undefined : known?.rule.next(nowMs)
   const missedMs =
-    known === undefined || lastTick === null
+    known === undefined || takenUntil === null
       ? undefined
-      : known.rule.next(new Date(lastTick).getTime())
+      : known.rule.next(new Date(takenUntil).getTime())
   const late =
     missedMs === undefined || paused || running > 0
       ? 0
@@ -58,7 +58,8 @@ function scheduleOf(stored: StoredSchedule, nowMs: number): ObservedSchedule {
   return {
     name,
     ...(known === undefined ? {} : { rule: ruleWords(known.noted) }),
-    ...(lastTick === null ? {} : { lastTick }),
+    // Not the moment up to which they count as taken: that is its start, or when it was resumed, until there is one.
+    ...(ticks[0] === undefined ? {} : { lastTick: ticks[0].at }),
     ...(nextMs === undefined ? {} : { next: new Date(nextMs).toISOString() }),
     ...(lateMs === undefined ? {} : { lateMs }),
     paused,

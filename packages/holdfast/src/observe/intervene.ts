@@ -1,6 +1,9 @@
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { endWork, findSchedule } from '../engines/postgres/observe-interventions.ts'
+import { assertText } from '../core/given.ts'
+import { isName, isStorable } from '../core/storable.ts'
+import { endWork, findSchedule, whoseSession } from '../engines/postgres/observe-interventions.ts'
+import { joinRole } from '../engines/postgres/role-texts.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { pauseSchedule, requestTick } from '../engines/postgres/schedule.ts'
 import { bucketOf } from '../core/bucket.ts'
@@ -42,13 +45,13 @@ export interface Interventions {
    * @example
    * const { pid, startedAt = '', transactionStartedAt = null } = session
    * await interventions.cancel(pid, { startedAt, transactionStartedAt })
-   * @throws OBSERVE_NO_SUCH_SESSION, OBSERVE_TRANSACTION_OVER, OPTION_INVALID
+   * @throws OBSERVE_NO_SUCH_SESSION, OBSERVE_TRANSACTION_OVER, OBSERVE_RIGHT_MISSING, OPTION_INVALID
    */
   cancel(pid: number, seen: SessionSeen): Promise<boolean>
   /**
    * Ends a session; its transaction is rolled back, its locks are free.
    *
-   * @throws OBSERVE_NO_SUCH_SESSION, OBSERVE_TRANSACTION_OVER, OPTION_INVALID
+   * @throws OBSERVE_NO_SUCH_SESSION, OBSERVE_TRANSACTION_OVER, OBSERVE_RIGHT_MISSING, OPTION_INVALID
    */
   terminate(pid: number, seen: SessionSeen): Promise<boolean>
   /** No process takes ticks of it from now on. False if it was paused. @throws OBSERVE_NO_SUCH_SCHEDULE, SCHEMA_MISSING */
@@ -79,14 +82,23 @@ export function createInterventions<Tx>(
     if (!Number.isSafeInteger(pid) || pid < 1 || pid > 2 ** 31 - 1) throw noSession(pid)
     assertNotNested(driver)
     const address = { pid, startedAt, transactionStartedAt, exceptApplication }
-    const [row] = await driver.alone.query(endWork(what, address))
+    const asked = driver.alone.query(endWork(what, address))
+    const [row] = await asked.catch(async (error: unknown) => {
+      if (sqlStateOf(error) !== '42501') throw error
+      const [asker] = await driver.alone.query(whoseSession(pid))
+      const right = isTrue(asker?.['superuser']) ? 'SUPERUSER' : 'pg_signal_backend'
+      throw rightMissing(pid, right, String(asker?.['user']), error)
+    })
     if (row === undefined) throw noSession(pid)
+    if (isTrue(row['hidden'])) throw rightMissing(pid, 'pg_read_all_stats', String(row['user']))
     if (!isTrue(row['meant'])) {
       throw holdfastError('OBSERVE_TRANSACTION_OVER', { details: { subject: String(pid), pid } })
     }
     return isTrue(row['ended'])
   }
   const switchTo = async (name: string, pause: boolean): Promise<boolean> => {
+    // No schedule can be called so.
+    if (!isName(name)) throw noSchedule(name)
     assertNotNested(driver)
     const known = driver.alone.query(findSchedule(schema, bucketOf(name), name))
     const [row] = await known.catch((error: unknown) => {
@@ -108,6 +120,8 @@ export function createInterventions<Tx>(
     pauseSchedule: (name) => switchTo(name, true),
     resumeSchedule: (name) => switchTo(name, false),
     async requestTick(name, by = 'by hand') {
+      if (!isName(name)) throw noSchedule(name)
+      assertText(by, 'by')
       const call = requestTick(schema, name, by)
       const micros = await callFunction(driver, undefined, call, 'SCHEMA_MISSING')
       if (micros === null) throw noSchedule(name)
@@ -119,8 +133,8 @@ export function createInterventions<Tx>(
 /** Callers without types may leave it out, and would end whatever runs by then. */
 function checkedSeen(seen: Partial<SessionSeen> | undefined): SessionSeen {
   const { startedAt, transactionStartedAt } = seen ?? {}
-  const named = typeof transactionStartedAt === 'string' || transactionStartedAt === null
-  if (typeof startedAt === 'string' && named) return { startedAt, transactionStartedAt }
+  const named = isStorable(transactionStartedAt) || transactionStartedAt === null
+  if (isStorable(startedAt) && named) return { startedAt, transactionStartedAt }
   throw holdfastError('OPTION_INVALID', {
     details: {
       option: 'seen',
@@ -131,6 +145,18 @@ function checkedSeen(seen: Partial<SessionSeen> | undefined): SessionSeen {
 
 function noSession(pid: number): Error {
   return holdfastError('OBSERVE_NO_SUCH_SESSION', { details: { subject: String(pid), pid } })
+}
+
+/** The role may not see the session's transaction, or not end it. */
+function rightMissing(
+  pid: number,
+  right: 'pg_read_all_stats' | 'pg_signal_backend' | 'SUPERUSER',
+  role: string,
+  cause?: unknown,
+): Error {
+  const subject =
+    right === 'SUPERUSER' ? 'it belongs to a superuser' : joinRole(right, role).replace(/;$/, '')
+  return holdfastError('OBSERVE_RIGHT_MISSING', { cause, details: { subject, pid, right, role } })
 }
 
 function noSchedule(name: string): Error {

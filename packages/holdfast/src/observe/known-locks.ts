@@ -19,9 +19,12 @@ export function installerLock(schema: string): LockName & { readonly id: string 
   return named('holdfast.schema', schema)
 }
 
-/** What a leader by session locks. */
-export function leaderLockName(scope: string, name: string): LockName & { readonly id: string } {
-  return named('holdfast-leader', scope, name)
+/** What a leader by session locks; `undefined` if a row says what no leader can be called. */
+export function leaderLockName(
+  scope: string,
+  name: string,
+): (LockName & { readonly id: string }) | undefined {
+  return scope === '' || name === '' ? undefined : named('holdfast-leader', scope, name)
 }
 
 function named(namespace: string, ...parts: readonly string[]): LockName & { readonly id: string } {

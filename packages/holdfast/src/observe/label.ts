@@ -1,4 +1,5 @@
 import { lockKey } from '../core/lock-key.ts'
+import { isStorable } from '../core/storable.ts'
 import { pairId } from './lock-id.ts'
 
 /** What an advisory lock is called. */
@@ -28,13 +29,16 @@ export interface LabelCandidates {
 const mostColons = 8
 
 /**
- * Everything that a label may say. It is the name of a key, whose parts are joined by colons that may also
+ * Everything that a label may say. Any client of the database can write one, so what no key can be is passed
+ * over, and never an error. It is the name of a key, whose parts are joined by colons that may also
  * be in the parts, it may count further keys behind it, and it may have been cut off. So nothing here is
  * true before it was compared with the number of a lock.
  */
 export function labelCandidates(label: string): LabelCandidates {
   const alone = label.replace(/ \+\d+$/, '')
-  const texts = new Set([label, alone].flatMap((text) => [text, unescaped(text)]))
+  const texts = new Set(
+    [label, alone].flatMap((text) => [text, unescaped(text)]).filter(isStorable),
+  )
   const ids: Candidate[] = []
   const hashed: HashedCandidate[] = []
   for (const text of texts) {

@@ -140,8 +140,8 @@ export class LockNaming {
     if (due.length === 0) return
     for (const id of due) this.#triedAsLeader.set(id, now)
     for (const row of await executor.query(heldLeases(this.#schema, mostLeases))) {
-      const { id, ...name } = leaderLockName(String(row['scope']), String(row['name']))
-      search.found(id, name, 'known')
+      const leader = leaderLockName(String(row['scope']), String(row['name']))
+      if (leader !== undefined) search.found(leader.id, leader, 'known')
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { Duration } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import type { Once, OnceAnswer } from './index.ts'
-import { fingerprintOf, keyText } from './names.ts'
+import { bytesAsData, fingerprintOf, keyText } from './names.ts'
 
 /** What a handler answers: kept as it is, and sent to every duplicate. */
 export interface HttpAnswer {
@@ -100,6 +100,8 @@ async function kept<Tx>(
       key,
       async (tx) => {
         const answer = await work(tx)
+        // One that cannot be sent must not be kept: nobody would ever get it, and the work would be done.
+        responseOf(answer)
         if (!keepIf(answer)) throw new NotKept(answer)
         return answer
       },
@@ -170,9 +172,21 @@ export function idempotentFetch<Tx, R extends Request = Request>(
     }
     // A body can be read once, and a transaction may be tried again.
     const work = (tx: Tx): Promise<HttpAnswer> => handler(tx, request.clone() as R)
-    const answer = await answerTo(once, request, asked, work, options)
-    const { headers, text } = sent(answer)
-    return new Response(text ?? null, { status: answer.status, headers })
+    return responseOf(await answerTo(once, request, asked, work, options))
+  }
+}
+
+/** @throws OPTION_INVALID if it cannot be sent: no status, a body with 204, a header that is none, a Response of one's own */
+function responseOf(answer: HttpAnswer): Response {
+  try {
+    const { status } = answer
+    if (answer instanceof Response || typeof status !== 'number')
+      throw new TypeError('it is not { status, headers, body }')
+    const { headers, text = '' } = sent(answer)
+    return new Response(text === '' ? null : text, { status, headers })
+  } catch (cause) {
+    const subject = `what the handler answered cannot be sent, and nothing was done: ${(cause as Error).message}`
+    throw holdfastError('OPTION_INVALID', { details: { option: 'handler', subject }, cause })
   }
 }
 
@@ -310,7 +324,7 @@ function payloadOf(method: string, url: string, body: unknown): string {
     typeof body === 'string'
       ? body
       : body instanceof Uint8Array
-        ? Buffer.from(body).toString('base64')
+        ? ` base64\n${Buffer.from(body).toString('base64')}`
         : dataText(body)
   return `${method} ${url}\n${text}`
 }
@@ -318,5 +332,5 @@ function payloadOf(method: string, url: string, body: unknown): string {
 /** As JSON, of which two that differ have two: what is no plain data, such as a Map or a stream, is refused. */
 function dataText(body: unknown): string {
   fingerprintOf(body, 'body')
-  return JSON.stringify(body) ?? ''
+  return JSON.stringify(body, bytesAsData) ?? ''
 }

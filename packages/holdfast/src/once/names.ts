@@ -1,20 +1,16 @@
 import { createHash } from 'node:crypto'
 import { isAnyArrayBuffer, isDataView } from 'node:util/types'
 import { holdfastError } from '../core/errors.ts'
-
-const mostBytes = 512
+import { isName, mostNameBytes } from '../core/storable.ts'
 
 /** A key or scope as text that is stored exactly as given. */
 export function keyText(value: unknown, field: 'key' | 'scope'): string {
-  const fits =
-    typeof value === 'string' &&
-    value !== '' &&
-    value.isWellFormed() &&
-    !value.includes('\0') &&
-    Buffer.byteLength(value) <= mostBytes
-  if (fits) return value
+  if (isName(value)) return value
   throw holdfastError('ONCE_KEY_INVALID', {
-    details: { field, subject: `${field} must be a text of 1 to ${mostBytes} bytes without NUL` },
+    details: {
+      field,
+      subject: `${field} must be a text of 1 to ${mostNameBytes} bytes without NUL`,
+    },
   })
 }
 
@@ -36,9 +32,18 @@ export function fingerprintOf(payload: unknown, option: 'payload' | 'body' = 'pa
 }
 
 function contentOf(payload: unknown): string | Buffer {
-  if (typeof payload === 'string') return payload
+  if (typeof payload === 'string') {
+    // Halves of characters would all be hashed alike.
+    if (!payload.isWellFormed()) throw new TypeError('half a character')
+    return payload
+  }
   if (ArrayBuffer.isView(payload) || isAnyArrayBuffer(payload)) return bytesOf(payload)
   return JSON.stringify(payload, dataOf) ?? ''
+}
+
+/** For `JSON.stringify`, which writes buffers as `{}`. */
+export function bytesAsData(_: string, value: unknown): unknown {
+  return isAnyArrayBuffer(value) || isDataView(value) ? bytesOf(value).toJSON() : value
 }
 
 function bytesOf(bytes: ArrayBufferLike | ArrayBufferView): Buffer {
@@ -52,7 +57,7 @@ function bytesOf(bytes: ArrayBufferLike | ArrayBufferView): Buffer {
  * writes NaN as null and a Map as `{}`: two that differ would count as the same.
  */
 function dataOf(this: unknown, _: string, value: unknown): unknown {
-  if (isAnyArrayBuffer(value) || isDataView(value)) return sorted(bytesOf(value).toJSON())
+  if (isAnyArrayBuffer(value) || isDataView(value)) return sorted(bytesAsData('', value) as object)
   if (!isData(value) || (value === undefined && Array.isArray(this)))
     throw new TypeError('neither text, bytes nor plain data')
   return typeof value !== 'object' || value === null || Array.isArray(value) ? value : sorted(value)

@@ -1,7 +1,7 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { optionsGiven } from '../core/given.ts'
-import { accountId, operationUuid } from '../ledger/account-id.ts'
+import { accountId, refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
   type AmountOf,
@@ -168,8 +168,8 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
   /** What gives back. The window it was taken from is known to the database. */
   const returning = (amount: Amount, of: string): QuotaLine => {
     assertHolds(window.rollingMs)
-    const ref = operationUuid(nameText(of, 'operationId'))
-    return { kind: kinds.refund, book, amount: amountText(amount), ref }
+    const ref = refTo(nameText(of, 'operationId'))
+    return { kind: kinds.refund, book, amount: amountText(amount), ...ref }
   }
   const bucketOf = (key: Key, scope: string | undefined): number =>
     accountId(scope ?? String(key), book, String(key)).bucket
@@ -203,6 +203,7 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     ...createQuotaUpkeep(kernel, {
       book,
       window,
+      beyond,
       amounts,
       limitOf,
       changed: (key, scope) => cache?.forget(bucketOf(key, scope)),

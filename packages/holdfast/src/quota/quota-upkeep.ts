@@ -6,7 +6,14 @@ import { invalid } from '../ledger/calendar.ts'
 import type { Kernel } from '../ledger/kernel.ts'
 import { setLimit } from '../ledger/limit.ts'
 import { assertRows, type Opened, type OpeningOptions, openAccounts } from '../ledger/opening.ts'
-import { type Amount, amountText, type Key, kinds, nameText } from '../ledger/operation.ts'
+import {
+  type Amount,
+  amountText,
+  type Key,
+  kinds,
+  type Line,
+  nameText,
+} from '../ledger/operation.ts'
 import { type Peek, peek } from '../ledger/peek.ts'
 import type { AmountReader, Verdict } from '../ledger/verdict.ts'
 import { type WindowLines } from './window.ts'
@@ -82,6 +89,8 @@ export interface QuotaUpkeep<Tx, A> {
 export interface QuotaCore<A> {
   readonly book: string
   readonly window: WindowLines
+  /** Said by every line of a quota that may be gone beyond. */
+  readonly beyond: Pick<Line, 'flags'>
   readonly amounts: AmountReader<A>
   limitOf(key: string): string | Promise<string>
   /** There may be more room than the process remembers. */
@@ -90,7 +99,7 @@ export interface QuotaCore<A> {
 
 export function createQuotaUpkeep<Tx, A>(
   kernel: Kernel<Tx>,
-  { book, window, amounts, limitOf, changed }: QuotaCore<A>,
+  { book, window, beyond, amounts, limitOf, changed }: QuotaCore<A>,
 ): QuotaUpkeep<Tx, A> {
   const isRate = window.line('1').everyUs !== undefined
   const assertCounted = (): void => {
@@ -108,7 +117,7 @@ export function createQuotaUpkeep<Tx, A>(
       const keyText = nameText(key, 'key')
       const home = scope === undefined ? keyText : nameText(scope, 'scope')
       const amount = amountText(cost, 'cost')
-      const line = { ...window.line(await limitOf(keyText)), book, amount }
+      const line = { ...window.line(await limitOf(keyText)), ...beyond, book, amount }
       return await peek(kernel, tx, accountId(home, book, keyText), line, amounts)
     },
     async setLimit(...args: readonly unknown[]) {

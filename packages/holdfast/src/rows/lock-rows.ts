@@ -18,6 +18,7 @@ import {
   rowAnswer,
   rowLockStatement,
 } from '../engines/postgres/rows.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { displayName, keyFields, type KeyOptions, type RowKey } from './row-key.ts'
 import { askBeside } from './contention.ts'
 import { LimitedWait } from './limited-wait.ts'
@@ -91,7 +92,8 @@ export async function lockRows<Tx>(
   assertMaybeOpen(transaction, subject)
   const keysJson = JSON.stringify(call.keys.map((key) => keyFields(key, call.target)))
   if (call.keys.length === 0) return []
-  const { target, strength, columns, versionColumn } = call
+  const { strength, columns, versionColumn } = call
+  const target = await withOperators(driver, transaction, call.target)
   const waiting = new LimitedWait(driver, transaction, {
     table: target.table,
     wait: call.wait,

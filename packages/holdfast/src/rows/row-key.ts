@@ -1,5 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import { assertTexts, optionsGiven } from '../core/given.ts'
+import { isStorable } from '../core/storable.ts'
 import type { TableName } from '../engines/postgres/identifier.ts'
 import type { RowTarget } from '../engines/postgres/rows.ts'
 
@@ -75,7 +76,7 @@ export function keyFields(key: RowKey, { keyColumns }: RowTarget): Record<string
 export function valueText(value: unknown): string {
   if (typeof value === 'string') {
     // No column holds these, and they would fail inside the JSON with less to say.
-    if (value.includes('\0') || !value.isWellFormed()) throw invalidKey('valid text without NUL')
+    if (!isStorable(value)) throw invalidKey('valid text without NUL')
     return value
   }
   if (typeof value === 'number') {

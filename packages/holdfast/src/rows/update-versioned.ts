@@ -14,6 +14,7 @@ import {
   updateVersion,
   type VersionedTarget,
 } from '../engines/postgres/row-version.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { LimitedWait } from './limited-wait.ts'
 import { assertMaybeOpen } from './lock-rows.ts'
 import type { TableWait } from './row-wait.ts'
@@ -79,19 +80,23 @@ export async function updateVersioned<Tx>(
   transaction: Transaction<Tx>,
   call: UpdateCall,
 ): Promise<Row> {
-  const { target, key, version } = call
+  const { key, version } = call
   const set = optionsGiven(call.set, 'set')
-  const subject = displayName(target.table)
+  const subject = displayName(call.target.table)
   assertMaybeOpen(transaction, subject)
-  if (Object.hasOwn(set, target.versionColumn)) {
+  if (Object.hasOwn(set, call.target.versionColumn)) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'set', subject: 'set names the version column, which is counted up' },
     })
   }
-  const fields = keyFields(key, target)
-  const soughtJson = JSON.stringify({ ...fields, [target.versionColumn]: versionText(version) })
+  const fields = keyFields(key, call.target)
+  const soughtJson = JSON.stringify({
+    ...fields,
+    [call.target.versionColumn]: versionText(version),
+  })
   const change = { soughtJson, setJson: setJson(set) }
   const called = performance.now()
+  const target = await withOperators(driver, transaction, call.target)
   const attempt = async (wait: WaitTerms): Promise<Row | undefined> => {
     const waiting = new LimitedWait(driver, transaction, {
       table: target.table,
@@ -138,6 +143,8 @@ export async function updateVersioned<Tx>(
     await assertVersion()
     throw changeSuppressed(target)
   }
+  // A trigger has put the old row, or the old version, in the place of the new one.
+  if (String(changed['#version']) === valueText(version)) throw changeSuppressed(target)
   const { '#limited': _, '#marked': marked, '#version': __, ...row } = changed
   watchRowOrder(driver, marked, {
     table: target.table,

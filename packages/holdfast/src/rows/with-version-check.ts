@@ -6,9 +6,10 @@ import { tableLockHolders } from '../engines/postgres/row-blockers.ts'
 import type { TableLockMode } from '../engines/postgres/table-lock.ts'
 import { type RetryInfo, retryDefaults, retrying } from '../tx/retry.ts'
 import { type RunOptions, runTransaction } from '../tx/run.ts'
+import { withOperators } from '../engines/postgres/own-operators.ts'
 import { lockRows } from './lock-rows.ts'
 import { displayName, keyFields, type RowKey } from './row-key.ts'
-import type { WaitTerms } from '../core/wait.ts'
+import { atMost, type WaitTerms } from '../core/wait.ts'
 import { LimitedWait, type Waiting } from './limited-wait.ts'
 import type { TableWait } from './row-wait.ts'
 import { changeSuppressed, type VersionOptions, versionConflict } from './update-versioned.ts'
@@ -81,7 +82,8 @@ async function once<Tx>(
   call: CheckedCall<Tx>,
   attempt: number,
 ): Promise<unknown> {
-  const { target, key, signal } = call
+  const { key, signal } = call
+  let { target } = call
   const fields = keyFields(key, target)
   const run: RunOptions = {
     ...call.transaction,
@@ -91,12 +93,14 @@ async function once<Tx>(
   // slow work than after it.
   const [found] = await runTransaction(
     driver,
-    (transaction) =>
-      limited(driver, transaction, call, {
+    async (transaction) => {
+      target = await withOperators(driver, transaction, target)
+      return await limited(driver, transaction, call, {
         does: 'lock',
         mode: 'access share',
         statement: readVersion(target, JSON.stringify(fields), call.columns),
-      }),
+      })
+    },
     run,
     undefined,
     'rows',
@@ -115,12 +119,12 @@ async function once<Tx>(
   return runTransaction(
     driver,
     async (transaction) => {
-      const lock = async (): Promise<RowAnswer | undefined> => {
+      const lock = async (wait: WaitTerms): Promise<RowAnswer | undefined> => {
         const [answer] = await lockRows(driver, transaction, {
           target,
           keys: [key],
           strength: 'no key update',
-          wait: call.wait,
+          wait,
           columns: call.columns,
           versionColumn: target.versionColumn,
           keepTransaction: false,
@@ -137,11 +141,13 @@ async function once<Tx>(
         const found = typeof there === 'string' ? there : 'NULL'
         throw versionConflict(target, seen === undefined ? undefined : found)
       }
-      let locked = await lock()
+      const asked = performance.now()
+      let locked = await lock(call.wait)
       if (locked === undefined) {
         await assertThere()
         // A policy keeps it from us, or another row has taken the place of the one that was waited for.
-        locked = await lock()
+        const { limitMs = Infinity } = call.wait
+        locked = await lock(atMost(call.wait, limitMs - (performance.now() - asked)))
       }
       if (locked === undefined) {
         await assertThere()

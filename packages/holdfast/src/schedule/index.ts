@@ -3,6 +3,7 @@ import { pause } from '../core/backoff.ts'
 import type { Driver } from '../core/driver.ts'
 import { optionsGiven } from '../core/given.ts'
 import { holdfastError } from '../core/errors.ts'
+import { momentText } from '../core/moment-text.ts'
 import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import { Attempts, type TickOutcome, type WantedTick } from './attempt.ts'
 import { type HistoryTick, historyTick } from './history.ts'
@@ -153,8 +154,9 @@ export function createSchedule<Tx>(
     },
     async fireAt(at) {
       const isMoment = at instanceof Date || typeof at === 'string' || typeof at === 'number'
-      const instantMs = isMoment ? new Date(at).getTime() : NaN
-      if (Number.isNaN(instantMs)) throw invalid('at', 'at must be a moment')
+      const instant = new Date(isMoment ? at : NaN)
+      momentText(instant, 'at')
+      const instantMs = instant.getTime()
       await board.look(name, true)
       const tickMs = rule === undefined ? instantMs : rule.latest(instantMs, 1)[0]
       if (tickMs === undefined) throw invalid('at', 'at is before the first tick')

@@ -1,5 +1,6 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { isName, mostNameBytes } from '../core/storable.ts'
 import { nowait, waitTerms } from '../core/wait.ts'
 import { assertFunction, optionsGiven } from '../core/given.ts'
 import { type Rule, ruleOf, ruleText, type When } from './rule.ts'
@@ -157,7 +158,7 @@ export function settingsOf<Tx>(given: ScheduleOptions<Tx>, holder: string): Sett
   if (leaseMs < leastLeaseMs) throw invalid('lease', 'at least two seconds')
   const jitterMs = jitter === undefined ? 0 : durationMs(jitter, 'jitter')
   return {
-    name: textOf(options.name, 'name', 512),
+    name: nameOf(options.name, 'name'),
     rule: ruleOf(options),
     ruleText: ruleText(options, jitterMs),
     work: options,
@@ -171,7 +172,7 @@ export function settingsOf<Tx>(given: ScheduleOptions<Tx>, holder: string): Sett
     deadlineMs: deadline === undefined ? undefined : durationMs(deadline, 'deadline'),
     keep: countOf(keep, 'keep'),
     waitMs: options.wait === undefined ? undefined : waitMsOf(options.wait),
-    holder: textOf(options.holder ?? holder, 'holder', 512),
+    holder: nameOf(options.holder ?? holder, 'holder'),
   }
 }
 
@@ -187,15 +188,9 @@ export function countOf(value: number, option: string): number {
   throw invalid(option, `a whole number from 1 to ${mostTicks}`)
 }
 
-function textOf(value: unknown, option: string, bytes: number): string {
-  const fits =
-    typeof value === 'string' &&
-    value !== '' &&
-    value.isWellFormed() &&
-    !value.includes('\0') &&
-    Buffer.byteLength(value) <= bytes
-  if (fits) return value
-  throw invalid(option, `a text of 1 to ${bytes} bytes without NUL`)
+function nameOf(value: unknown, option: string): string {
+  if (isName(value)) return value
+  throw invalid(option, `a text of 1 to ${mostNameBytes} bytes without NUL`)
 }
 
 function invalid(option: string, wanted: string): Error {

@@ -11,6 +11,7 @@ export type FindingCode =
   | 'index-invalid'
   | 'trigger-disabled'
   | 'months-missing'
+  | 'object-owner'
   | 'function-security'
   | 'function-search-path'
   | 'public-privilege'

@@ -1,5 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
-import { type AppObjects, grantTexts } from '../engines/postgres/schema-privileges.ts'
+import { type AppObjects, grantTexts, takeExtra } from '../engines/postgres/schema-privileges.ts'
 import { objectsIn } from '../engines/postgres/schema-script.ts'
 import { inFolder, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
@@ -15,7 +15,7 @@ export interface GrantsOptions {
 /**
  * The SQL that lets a role use Holdfast: USAGE on the schema, EXECUTE on the functions made for
  * applications, SELECT on the views. No table can be read or written directly but the one whose rows
- * are claimed, `work`.
+ * are claimed, `work`. What else the role was given in the schema is taken back.
  *
  * @example await pool.query(grants({ role: 'app' }))
  * @throws OPTION_INVALID
@@ -26,7 +26,8 @@ export function grants(options: GrantsOptions): string {
 
 /** `grants` with any set of files. */
 export function grantsOfFiles(files: SchemaFiles, { role, schema }: GrantsOptions): string {
-  const texts = grantTexts(schemaName(schema), roleName(role), appObjects(files))
+  const [space, name, app] = [schemaName(schema), roleName(role), appObjects(files)]
+  const texts = [takeExtra(space, name, app), ...grantTexts(space, name, app)]
   return texts.map((text) => `${text};\n`).join('')
 }
 

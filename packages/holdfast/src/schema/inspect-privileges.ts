@@ -1,19 +1,17 @@
 import type { Transaction } from '../core/driver.ts'
 import {
-  type AppObjects,
   grantTexts,
   type HeldPrivilege,
-  lookForRole,
   noSearchPath,
   privilegesFrom,
   readMissingPrivileges,
   readPrivileges,
-  tablePrivileges,
 } from '../engines/postgres/schema-privileges.ts'
+import { lookForRole, powerFrom } from '../engines/postgres/schema-owners.ts'
 import type { Finding } from './finding.ts'
+import { ownedBy } from './inspect-owners.ts'
 import { appObjects } from './grants.ts'
 import type { SchemaFiles } from './schema-files.ts'
-import { isTrue } from '../core/is-true.ts'
 
 /** Nobody but the owner has any right here, except the application's role those it needs. */
 export async function inspectPrivileges<Tx>(
@@ -24,7 +22,7 @@ export async function inspectPrivileges<Tx>(
 ): Promise<Finding[]> {
   await transaction.query(noSearchPath)
   const app = appObjects(files)
-  const held = privilegesFrom(await transaction.query(readPrivileges(schema, role)))
+  const held = privilegesFrom(await transaction.query(readPrivileges(schema, role, app)))
   const byEveryone = merged(held.filter(({ everyone }) => everyone)).map(
     ({ object, privileges, fix }): Finding => ({
       code: 'public-privilege',
@@ -33,15 +31,18 @@ export async function inspectPrivileges<Tx>(
       fix,
     }),
   )
-  if (role === undefined) return byEveryone
+  if (role === undefined) return [...byEveryone, ...waysPast(held)]
   const [found] = await transaction.query(lookForRole(schema, role))
-  if (found === undefined || isTrue(found['owns'])) {
-    return [...byEveryone, found === undefined ? noRole(role) : powerful(role)]
+  if (found === undefined) return [...byEveryone, noRole(role)]
+  const power = powerFrom(found)
+  if (power.owns) {
+    return [...byEveryone, ...(await ownedBy(transaction, schema, role, power))]
   }
-  const extra = held.filter((privilege) => !privilege.everyone && !isMeant(privilege, app))
+  const extra = held.filter((privilege) => privilege.own && !privilege.meant)
   const missing = await transaction.query(readMissingPrivileges(schema, role, app))
   return [
     ...byEveryone,
+    ...waysPast(held.filter((one) => makesObjects(one) && !one.own)),
     ...merged(extra).map(
       ({ object, privileges, fix }): Finding => ({
         code: 'role-privilege-extra',
@@ -54,11 +55,26 @@ export async function inspectPrivileges<Tx>(
   ]
 }
 
-function isMeant({ kind, name, privilege }: HeldPrivilege, app: AppObjects): boolean {
-  if (kind === 'schema') return privilege === 'USAGE'
-  if (kind === 'function') return privilege === 'EXECUTE' && app.functions.includes(name)
-  if (kind === 'table') return tablePrivileges.includes(privilege) && app.tables.includes(name)
-  return kind === 'view' && privilege === 'SELECT' && app.views.includes(name)
+/** Whoever may put a function into the schema has the owner's functions call it. */
+function makesObjects({ kind, privilege }: HeldPrivilege): boolean {
+  return kind === 'schema' && privilege === 'CREATE'
+}
+
+/** Rights of any role to change something past the functions. Those who may only look are nobody's business here. */
+function waysPast(held: readonly HeldPrivilege[]): Finding[] {
+  const wrong = held.filter(
+    (one) => one.holder !== undefined && one.privilege !== 'SELECT' && !one.meant,
+  )
+  return [...new Set(wrong.map(({ holder }) => holder))].flatMap((holder) =>
+    merged(wrong.filter((one) => one.holder === holder)).map(
+      ({ object, privileges, fix }): Finding => ({
+        code: 'role-privilege-extra',
+        object,
+        what: `the role ${holder} has ${privileges}: the functions are the only way in.`,
+        fix,
+      }),
+    ),
+  )
 }
 
 interface Merged {
@@ -75,7 +91,8 @@ function merged(held: readonly HeldPrivilege[]): Merged[] {
     return {
       object,
       privileges: [...new Set(own.map(({ privilege }) => privilege))].join(', '),
-      fix: own.map(({ revoke }) => revoke).join(' '),
+      // One grant option may have let several rights be passed on.
+      fix: [...new Set(own.map(({ revoke }) => revoke))].join(' '),
     }
   })
 }
@@ -101,14 +118,5 @@ function noRole(role: string): Finding {
     object: `role ${role}`,
     what: 'does not exist on this server.',
     fix: 'Create it, then run what `holdfast grants` prints.',
-  }
-}
-
-function powerful(role: string): Finding {
-  return {
-    code: 'role-owner',
-    object: `role ${role}`,
-    what: 'owns objects of the schema, is a member of their owner, or is a superuser: it can change every table, past the functions.',
-    fix: 'Let the application connect as a role of its own, and run what `holdfast grants` prints for it.',
   }
 }

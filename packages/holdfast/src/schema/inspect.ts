@@ -1,4 +1,5 @@
 import type { Driver, Transaction } from '../core/driver.ts'
+import { quoteIdentifier } from '../engines/postgres/identifier.ts'
 import { type Difference, fixOf } from '../engines/postgres/schema-fixes.ts'
 import {
   forgetFile,
@@ -19,6 +20,7 @@ import {
 import type { Finding, FindingCode } from './finding.ts'
 import { roleName } from './grants.ts'
 import { inspectMonths } from './inspect-months.ts'
+import { inspectOwners } from './inspect-owners.ts'
 import { inspectPrivileges } from './inspect-privileges.ts'
 import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
@@ -70,6 +72,7 @@ export async function inspectFiles<Tx>(
         ...about,
         ...objects,
         ...(await inspectMonths(transaction, schema)),
+        ...(await inspectOwners(transaction, schema, role)),
         ...(await inspectPrivileges(transaction, files, schema, role)),
       ]
     },
@@ -168,27 +171,36 @@ function findingsOf(whole: Difference, files: SchemaFiles, schema: string): Find
   const others = changed.filter((fact) => !named.includes(fact))
   return [
     ...named.map((fact) =>
-      finding(ownCodes[`${object.kind} ${fact}`] as FindingCode, told(whole, [fact]), {
+      finding(ownCodes[`${object.kind} ${fact}`] as FindingCode, told(whole, [fact], schema), {
         ...whole,
         changed: [fact],
       }),
     ),
     ...(others.length === 0
       ? []
-      : [finding(`${object.kind}-changed`, told(whole, others), { ...whole, changed: others })]),
+      : [
+          finding(`${object.kind}-changed`, told(whole, others, schema), {
+            ...whole,
+            changed: others,
+          }),
+        ]),
   ]
 }
 
 /** Facts that only a machine reads. */
 const digests: ReadonlySet<string> = new Set(['function body', 'view definition'])
 
-function told({ object, expected, found }: Difference, facts: readonly string[]): string {
+function told(
+  { object, expected, found }: Difference,
+  facts: readonly string[],
+  schema: string,
+): string {
   const parts = facts.map((fact) =>
     digests.has(`${object.kind} ${fact}`)
       ? `${fact} is not the one of this version`
       : `${fact} is ${found?.[fact] ?? 'none'}, expected ${expected?.[fact] ?? 'none'}`,
   )
-  return `${parts.join('; ')}.`
+  return `${parts.join('; ').replaceAll(':"schema"', () => quoteIdentifier(schema))}.`
 }
 
 /** A function of a migration is not created again by a repair. */

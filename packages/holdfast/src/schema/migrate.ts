@@ -1,6 +1,8 @@
 import type { Driver, Executor, Transaction } from '../core/driver.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+import { misplacedFrom, readMisplaced } from '../engines/postgres/schema-owners.ts'
+import { noteObjects } from '../engines/postgres/schema-privileges.ts'
 import {
   type InstalledFile,
   lockInstallers,
@@ -79,6 +81,7 @@ export async function migrateFiles<Tx>(
       if (!isUpToDate(pending)) {
         await transaction.command(quiet)
         await applySteps(transaction, schema, stepsFor(pending, schema, files.version), onProgress)
+        return resultOf(schema, pending, [...notes, ...(await noteMisplaced(transaction, schema))])
       }
       return resultOf(schema, pending, notes)
     },
@@ -94,6 +97,16 @@ function resultOf(
 ): Migrated {
   const applied = [...migrations, ...repeatables].map(({ name }) => name)
   return { schema, applied, leftover, notes }
+}
+
+/** What this role could not give to the schema's owner. */
+async function noteMisplaced(executor: Executor, schema: string): Promise<string[]> {
+  const objects = misplacedFrom(await executor.query(readMisplaced(schema)))
+  if (objects.length === 0) return []
+  const told = objects.map(({ object, owner }) => `${object} (${owner})`).join(', ')
+  return [
+    `These do not belong to the role that owns the rest: ${told}. Run as a superuser what \`holdfast doctor\` prints for them (object-owner).`,
+  ]
 }
 
 /** @throws SCHEMA_OCCUPIED */
@@ -123,7 +136,7 @@ export async function applySteps<Tx>(
       throw stepFailure(error, file)
     }
   }
-  await run([prepareSchema(schema), ...setForFiles(schema)])
+  await run([...setForFiles(schema), noteObjects(schema), prepareSchema(schema)])
   for (const { file, sql } of steps) {
     if (file !== undefined) onProgress?.(file)
     await run(statementsOf(sql), file)

@@ -1,4 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
+import { noteObjects } from '../engines/postgres/schema-privileges.ts'
 import {
   assertMigrations,
   lockInstallers,
@@ -56,9 +57,10 @@ export function planFiles(
   const before = [
     lockInstallers(installersLock(schema)),
     ...(transaction ? [] : saveSettings),
+    ...setForFiles(schema),
+    noteObjects(schema),
     prepareSchema(schema),
     assertMigrations(schema, files.migrations.slice(0, applied)),
-    ...setForFiles(schema),
   ]
   const after = transaction ? [] : restoreSettings
   const script = [...before.map(ended), ...steps, ...after.map(ended)].join('\n\n')

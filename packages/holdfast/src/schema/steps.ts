@@ -1,6 +1,7 @@
 import { holdfastError } from '../core/errors.ts'
+import { giveToOwner } from '../engines/postgres/schema-owners.ts'
+import { closeToOthers } from '../engines/postgres/schema-privileges.ts'
 import {
-  closeToPublic,
   type InstalledFile,
   recordMigration,
   recordRepeatable,
@@ -112,12 +113,8 @@ export function stepsFor(
   return [
     ...migrations.map((file) => step(file, recordMigration)),
     ...repeatables.map((file) => step(file, recordRepeatable)),
-    {
-      file: undefined,
-      sql: closeToPublic(schema)
-        .map((text) => `${text};`)
-        .join('\n'),
-    },
+    { file: undefined, sql: `${giveToOwner(schema)};` },
+    { file: undefined, sql: `${closeToOthers(schema)};` },
   ]
 }
 

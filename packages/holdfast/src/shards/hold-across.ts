@@ -51,7 +51,8 @@ export type AcrossVerdict<A> =
  *
  * The settlement of the first part is the decision: before it, whatever happens, everything is given back or
  * expires; after it, whoever calls again with the same id finishes the rest. Its book must be declared with
- * `late: 'refuse'`, so that a reservation that expired stays expired.
+ * `late: 'refuse'`, so that a reservation that expired stays expired; none with `late: 'ignore'`, which settles what
+ * has expired without charging it.
  *
  * @example
  * const verdict = await holdAcross(
@@ -68,6 +69,12 @@ export async function holdAcross<A>(
   if (first === undefined) throw invalid('parts', 'parts is empty')
   if (first.book.late !== 'refuse') {
     throw invalid('parts', 'the book of the first part must be declared with late: "refuse"')
+  }
+  if (parts.some(({ book }) => book.late === 'ignore')) {
+    throw invalid(
+      'parts',
+      'a book with late: "ignore" would say that it was settled and charge nothing',
+    )
   }
   const holds: string[] = []
   for (const [part, { book, key, amount, scope }] of parts.entries()) {

@@ -9,14 +9,14 @@ export {
 export { initShards, type InitShardsOptions } from './init-shards.ts'
 export { type ShardedDriver, shardedDriver, type ShardedOptions } from './sharded-driver.ts'
 export {
-  type ClusterStatus,
   createMoves,
-  type MoveEntry,
   type MoveOptions,
   type Moves,
   type MovesOptions,
   type MovingPrimary,
-  type PrimaryStatus,
 } from './moves.ts'
+export type { ClusterStatus, Misplaced, MoveEntry, PrimaryStatus } from './cluster-status.ts'
+export type { Repaired, RepairOptions } from './repair.ts'
+export type { PrimaryFailure } from '../tx/ask-each.ts'
 export type { MoveOutcome, MoveProgress, MoveStep } from './move-run.ts'
 export type { PlannedMove, RebalanceOptions } from './plan-rebalance.ts'

@@ -1,26 +1,30 @@
 import { randomUUID } from 'node:crypto'
 import { bucketCount } from '../core/bucket.ts'
-import type { Driver } from '../core/driver.ts'
+import type { Driver, Statement } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { initShardsOf, readShards } from '../engines/postgres/shards.ts'
-import { answerOf, schemaMissing } from '../tx/call-function.ts'
+import { moveRefusal } from '../engines/postgres/shard-moves.ts'
+import { initShardsOf, occupiedBuckets, readShards } from '../engines/postgres/shards.ts'
+import { heard } from '../tx/ask-each.ts'
+import { answerOf, needingSchema } from '../tx/call-function.ts'
 import { ShardMap, type ShardReading } from './shard-map.ts'
 
 /** Options of `initShards`. */
 export interface InitShardsOptions {
   /** @defaultValue 'holdfast' */
   readonly schema?: string
-  /** Who gets a bucket, by its number. @defaultValue all in turn */
+  /** Who gets a bucket, by its number. @defaultValue the primary that has rows in it; of the others all in turn */
   readonly ownerOf?: (bucket: number) => string
 }
 
 /**
- * Makes primaries parts of one cluster and gives each its buckets. Run it with all of them, before there
- * are data; run again after it stopped half-way, it goes on, and a primary that is new gets no bucket
- * yet. Needs the role that owns the schema. Answers the id of the cluster.
+ * Makes primaries parts of one cluster and gives each its buckets. Run it with all of them, and again with all when one is
+ * added or taken out: each remembers who the others are. A bucket that has rows
+ * stays where they are; where two primaries have rows in it, or one that is not to have it, nothing is done. Run again
+ * after it stopped half-way, it goes on, and a primary that is new gets no bucket yet. Needs the role that owns the
+ * schema. Answers the id of the cluster.
  *
  * @example await initShards({ north: fromPg(north), south: fromPg(south) })
- * @throws OPTION_INVALID, SCHEMA_MISSING, SHARD_MAP_INVALID
+ * @throws OPTION_INVALID, SCHEMA_MISSING, SHARD_MAP_INVALID, SHARD_INIT_REFUSED
  */
 export async function initShards<Tx>(
   primaries: Readonly<Record<string, Driver<Tx>>>,
@@ -32,33 +36,58 @@ export async function initShards<Tx>(
       details: { option: 'primaries', subject: 'primaries is empty' },
     })
   }
-  try {
-    const map = new ShardMap()
-    let cluster: string | undefined
-    for (const [name, { alone }] of Object.entries(primaries)) {
-      const answer = answerOf(await alone.query(readShards(schema)))
-      if (answer === null) continue
-      const reading = JSON.parse(answer) as ShardReading
-      map.merge(name, reading)
-      ;({ cluster } = reading)
+  const looks = await Promise.all(
+    Object.entries(primaries).map(async ([name, { alone }]) => {
+      const ask = async (statement: Statement): Promise<string | null> =>
+        answerOf(await heard(alone, () => needingSchema(alone.query(statement))))
+      return {
+        name,
+        alone,
+        reading: await ask(readShards(schema)),
+        occupied: JSON.parse((await ask(occupiedBuckets(schema))) ?? '[]') as number[],
+      }
+    }),
+  )
+  const map = new ShardMap()
+  let cluster: string | undefined
+  const occupants = new Map<number, string>()
+  for (const { name, reading, occupied } of looks) {
+    if (reading === null) for (const bucket of occupied) occupants.set(bucket, name)
+    else {
+      const known = JSON.parse(reading) as ShardReading
+      map.merge(name, known)
+      ;({ cluster } = known)
     }
-    const owners = Array.from(
-      { length: bucketCount },
-      // What was given away before stays so, whatever is wished for now.
-      (_, at) => map.ownerOf(at) ?? ownerOf?.(at) ?? (names[at % names.length] as string),
-    )
-    const stranger = owners.find((owner) => !names.includes(owner))
-    if (stranger !== undefined) {
-      throw holdfastError('OPTION_INVALID', {
-        details: { option: 'primaries', subject: `${stranger} is none of the primaries` },
-      })
-    }
-    cluster ??= randomUUID()
-    for (const [name, { alone }] of Object.entries(primaries)) {
-      await alone.query(initShardsOf(schema, cluster, name, owners))
-    }
-    return cluster
-  } catch (error) {
-    throw schemaMissing(error) ?? error
   }
+  const owners = Array.from(
+    { length: bucketCount },
+    // What was given away before stays so, whatever is wished for now; and what has rows stays where they are.
+    (_, at) =>
+      map.ownerOf(at) ?? ownerOf?.(at) ?? occupants.get(at) ?? (names[at % names.length] as string),
+  )
+  const stranger = owners.find((owner) => !names.includes(owner))
+  if (stranger !== undefined) {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'primaries', subject: `${stranger} is none of the primaries` },
+    })
+  }
+  for (const { name, reading, occupied } of looks) {
+    const strays = reading === null ? occupied.filter((bucket) => owners[bucket] !== name) : []
+    if (strays.length > 0) throw refused(name, `${strays.length} buckets`)
+  }
+  cluster ??= randomUUID()
+  for (const { name, alone } of looks) {
+    try {
+      await alone.query(initShardsOf(schema, cluster, name, owners, names))
+    } catch (error) {
+      throw moveRefusal(error) === 'refused' ? refused(name, 'buckets', error) : error
+    }
+  }
+  return cluster
+}
+
+/** Nobody would find its rows again. */
+function refused(name: string, buckets: string, cause?: unknown): Error {
+  const subject = `${name} has rows in ${buckets} that are to be another's`
+  return holdfastError('SHARD_INIT_REFUSED', { details: { subject }, cause })
 }

@@ -1,8 +1,9 @@
 import { pause } from '../core/backoff.ts'
-import { type Blocker, holdfastError } from '../core/errors.ts'
+import { type Blocker, holdfastError, isHoldfastError } from '../core/errors.ts'
 import {
   clearMove,
   closeSlot,
+  expectRows,
   type MoveFacts,
   moveStep,
   openMove,
@@ -10,8 +11,10 @@ import {
   subscribeMove,
   takeMove,
 } from '../engines/postgres/shard-moves.ts'
+import { countRows, rehearseCount } from './move-count.ts'
 import { untilNoneIsOld, untilOlderEnded } from './move-older.ts'
 import type { MoveJournal, MoveSide } from './move-side.ts'
+import { peerConnection } from './peer-connection.ts'
 
 /** What a move has just done, or is at. */
 export type MoveStep =
@@ -28,6 +31,7 @@ export type MoveStep =
   | 'quiet'
   | 'ended'
   | 'arrived'
+  | 'counted'
   | 'taken'
   | 'handed over'
   | 'refused'
@@ -82,6 +86,8 @@ export interface MoveOutcome {
   readonly from: string
   readonly to: string
   readonly moved: boolean
+  /** It had ended before, and nothing was left to do. */
+  readonly already: boolean
   /** For how long nobody could work in the buckets; of a move that was resumed, since then. */
   readonly pausedMs: number | undefined
 }
@@ -125,22 +131,30 @@ export async function runMove<Tx>(
     (await known(target, id)).step === 'copying'
   ) {
     pausedSince ??= performance.now()
-    const inTheWay = await bringOver(ends, id, pausedSince + terms.pauseMs, told)
+    const inTheWay = await bringOver(ends, id, pausedSince + terms.pauseMs, told).catch(
+      async (error: unknown) => {
+        // Everybody waits, and it would be the same again.
+        if (isHoldfastError(error, 'SHARD_MOVE_INCOMPLETE')) await undoMove(ends, facts, terms)
+        throw error
+      },
+    )
     if (inTheWay !== undefined) throw await giveUp(ends, facts, terms, inTheWay)
   }
   const decided = (await known(target, id)).step
   if (decided === 'undone') {
-    await undoMove(ends, facts, terms)
-    return { ...outcome, moved: false, pausedMs: undefined }
+    const already = !(await undoMove(ends, facts, terms))
+    return { ...outcome, moved: false, already, pausedMs: undefined }
   }
-  if ((await known(source, id)).step === 'leaving') {
+  if (decided === 'copying') throw overtaken(target, 'it does not know of the end of this move')
+  // Still copying where it came back from a backup, and the target has the buckets.
+  if (['copying', 'leaving'].includes((await known(source, id)).step)) {
     await source.step('hand_over', id)
     await told('handed over')
   }
   const pausedMs = pausedSince === undefined ? undefined : performance.now() - pausedSince
-  await finish(ends, id, source, told)
+  const already = !(await finish(ends, id, source, told))
   await told('done')
-  return { ...outcome, moved: true, pausedMs }
+  return { ...outcome, moved: true, already, pausedMs }
 }
 
 /** Until the target has everything but what is written right now. Answers who is in the way of the rest. */
@@ -158,11 +172,13 @@ async function copy<Tx>(
   if (!(await known(target, id)).subscribed) {
     await clear(target, id, told)
     await told('cleared')
-    await target.ask(subscribeMove(target.schema, id, months, connection))
+    const { unfiltered } = peerConnection(connection)
+    await target.ask(subscribeMove(target.schema, id, months, unfiltered))
   }
   await told('subscribed')
   await untilCopied({ source, target }, id, told)
   await told('copied')
+  await rehearseCount([source, target], id, pauseMs)
   // Who would take up much of the pause is waited for before it begins, when it costs nobody anything.
   return await untilNoneIsOld(source, pauseMs / 4, waitMs, (blockers) =>
     told('waiting', { blockers }),
@@ -198,7 +214,10 @@ async function untilCopied<Tx>(
 /** So little is sent in a moment. */
 const closeBytes = 1_000_000
 
-/** From the mark to the target having the buckets. If that takes too long, answers who is in the way. */
+/**
+ * From the mark to the target having the buckets. If that takes too long, answers who is in the way. The source counts
+ * its rows while the last of them are on their way.
+ */
 async function bringOver<Tx>(
   { source, target }: MoveEnds<Tx>,
   id: string,
@@ -210,18 +229,33 @@ async function bringOver<Tx>(
   await told('quiet')
   await source.step('write_end', id)
   await told('ended')
-  for (;;) {
-    const { arrived, step } = await known(target, id)
-    if (step !== 'copying') return undefined
-    if (arrived) break
-    if (performance.now() >= until) return []
-    await pause(lookEveryMs, undefined)
-  }
+  const [counts, answer] = await Promise.all([
+    countRows(source, id),
+    untilArrived(target, id, until),
+  ])
+  if (answer === 'decided') return undefined
+  if (answer === 'late' || performance.now() >= until) return []
   await told('arrived')
   const { versions } = await known(source, id)
+  await target.ask(expectRows(target.schema, id, counts))
+  await told('counted')
   await target.ask(takeMove(target.schema, id, versions))
   await told('taken')
   return undefined
+}
+
+async function untilArrived<Tx>(
+  target: MoveSide<Tx>,
+  id: string,
+  until: number,
+): Promise<'arrived' | 'decided' | 'late'> {
+  for (;;) {
+    const { arrived, step } = await known(target, id)
+    if (step !== 'copying') return 'decided'
+    if (arrived) return 'arrived'
+    if (performance.now() >= until) return 'late'
+    await pause(lookEveryMs, undefined)
+  }
 }
 
 /** The error, once everything is as it was. */
@@ -236,7 +270,7 @@ async function giveUp<Tx>(
 }
 
 /**
- * Puts everything back as it was before the move.
+ * Puts everything back as it was before the move. Answers whether there was something to do.
  *
  * @throws SHARD_MOVE_OVERTAKEN if the target has the buckets already
  */
@@ -244,38 +278,39 @@ export async function undoMove<Tx>(
   ends: MoveEnds<Tx>,
   facts: MoveFacts,
   terms: MoveTerms,
-): Promise<void> {
+): Promise<boolean> {
   const { source, target } = ends
   const { id } = facts
   const told = tellerOf(terms, id)
   const answer = await target.ask(refuseMove(target.schema, facts))
-  if (answer !== 'undone') {
-    const details = { subject: `${target.name}: the buckets are there` }
-    throw holdfastError('SHARD_MOVE_OVERTAKEN', { details })
-  }
+  if (answer !== 'undone') throw overtaken(target, 'the buckets are there')
   await told('refused')
   await source.step('undo_move', id)
   await told('unmarked')
-  await finish(ends, id, target, told)
+  const wasOpen = await finish(ends, id, target, told)
   await told('undone')
+  return wasOpen
 }
 
-/** What is left to do when the move was decided: nobody waits for it. */
+/** What is left to do when the move was decided: nobody waits for it. Answers whether that was anything. */
 async function finish<Tx>(
   { source, target }: MoveEnds<Tx>,
   id: string,
   leftAt: MoveSide<Tx>,
   told: Told,
-): Promise<void> {
-  if ((await known(source, id)).ended && (await known(target, id)).ended) return
+): Promise<boolean> {
+  if ((await known(source, id)).ended && (await known(target, id)).ended) return false
   const { slots = null } = (await known(target, id)).detail
   while ((await source.ask(closeSlot(source.schema, id, slots))) !== 'true') {
     await pause(lookEveryMs, undefined)
   }
   await told('closed')
-  if (!(await known(leftAt, id)).ended) await clear(leftAt, id, told)
+  // A target that never opened it has nothing of it, and what is there is something else.
+  const { ended, detail } = await known(leftAt, id)
+  if (!ended && detail.tables !== undefined) await clear(leftAt, id, told)
   await target.step('end_move', id)
   await source.step('end_move', id)
+  return true
 }
 
 async function clear<Tx>(side: MoveSide<Tx>, id: string, told: Told): Promise<void> {
@@ -285,6 +320,10 @@ async function clear<Tx>(side: MoveSide<Tx>, id: string, told: Told): Promise<vo
     if (deleted > 0) await told('clearing', { rows })
     if (deleted < rowsAtOnce) return
   }
+}
+
+function overtaken<Tx>({ name }: MoveSide<Tx>, why: string): Error {
+  return holdfastError('SHARD_MOVE_OVERTAKEN', { details: { subject: `${name}: ${why}` } })
 }
 
 async function known<Tx>(side: MoveSide<Tx>, id: string): Promise<MoveJournal> {

@@ -1,13 +1,17 @@
 import type { Driver, Statement } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
+import { statementFailure } from '../core/commit-failure.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import {
   isCancelled,
   limitStatements,
   moveRefusal,
   moveStep,
 } from '../engines/postgres/shard-moves.ts'
+import { readShards } from '../engines/postgres/shards.ts'
 import { askAgain } from '../tx/ask-again.ts'
+import { heard, neededOf } from '../tx/ask-each.ts'
 import { answerOf, schemaMissing } from '../tx/call-function.ts'
+import type { ShardReading } from './shard-map.ts'
 
 /** What one server has written down about a move, and how its part of it stands. */
 export interface MoveJournal {
@@ -47,12 +51,30 @@ export class MoveSide<Tx> {
     this.#driver = driver
   }
 
-  /** @throws SHARD_MOVE_REFUSED, SHARD_MOVE_OVERTAKEN, SCHEMA_MISSING */
+  /** What it answers now: nobody is waited for. @throws as `ask`, and SHARD_NO_ANSWER */
+  async look(statement: Statement): Promise<string | null> {
+    try {
+      return answerOf(await heard(this.#driver.alone, () => this.#driver.alone.query(statement)))
+    } catch (error) {
+      throw typed(error, this.name)
+    }
+  }
+
+  /** What it knows about where buckets are. @throws SHARD_MAP_MISSING, SHARD_MAP_INVALID, and as `look` */
+  async reading(): Promise<ShardReading> {
+    const answer = await this.look(readShards(this.schema))
+    if (answer === null) {
+      throw holdfastError('SHARD_MAP_MISSING', { details: { subject: this.name } })
+    }
+    return JSON.parse(answer) as ShardReading
+  }
+
+  /** @throws SHARD_MOVE_REFUSED, SHARD_MOVE_OVERTAKEN, SHARD_MOVE_INCOMPLETE, SCHEMA_MISSING, SHARD_PRIMARY_NEEDED */
   async ask(statement: Statement): Promise<string | null> {
     try {
       return answerOf(await askAgain(() => this.#driver.alone.query(statement), asking))
     } catch (error) {
-      throw typed(error, this.name)
+      throw named(typed(error, this.name), this.name)
     }
   }
 
@@ -70,12 +92,18 @@ export class MoveSide<Tx> {
       return await askAgain(send, asking)
     } catch (error) {
       if (isCancelled(error)) return undefined
-      throw typed(error, this.name)
+      throw named(typed(error, this.name), this.name)
     }
   }
 
   async step(name: Parameters<typeof moveStep>[1], id: string): Promise<string | null> {
     return await this.ask(moveStep(this.schema, name, id))
+  }
+
+  /** The same, without waiting for a server that cannot be reached. */
+  async lookUp(id: string): Promise<MoveJournal | undefined> {
+    const answer = await this.look(moveStep(this.schema, 'read_move', id))
+    return answer === null ? undefined : (JSON.parse(answer) as MoveJournal)
   }
 
   /** Nothing if this server does not know the move. */
@@ -89,13 +117,38 @@ const codes = {
   refused: 'SHARD_MOVE_REFUSED',
   overtaken: 'SHARD_MOVE_OVERTAKEN',
   unreachable: 'SHARD_MOVE_STALLED',
+  incomplete: 'SHARD_MOVE_INCOMPLETE',
 } as const
 
 function typed(error: unknown, name: string): unknown {
   const refusal = moveRefusal(error)
-  if (refusal === undefined) return schemaMissing(error) ?? error
+  if (refusal === undefined) {
+    return schemaMissing(error) ?? statementFailure(error, 'COMMIT_UNKNOWN')
+  }
   // Where the text is one of our own functions', it contains no value.
   const why =
     refusal === 'unreachable' ? 'it cannot connect to the source' : (error as Error).message
   return holdfastError(codes[refusal], { details: { subject: `${name}: ${why}` }, cause: error })
 }
+
+/** What a primary answers, which is named if it could not be reached. @throws SHARD_PRIMARY_NEEDED */
+export async function ofPrimary<T>(primary: string, asking: Promise<T>): Promise<T> {
+  try {
+    return await asking
+  } catch (error) {
+    throw named(error, primary)
+  }
+}
+
+function named(error: unknown, primary: string): unknown {
+  const isUnreached = isHoldfastError(error, ...unreached)
+  return isUnreached ? neededOf([{ primary, error }]) : error
+}
+
+const unreached = [
+  'CONNECTION_UNAVAILABLE',
+  'CONNECTION_LOST',
+  'COMMIT_UNKNOWN',
+  'POOL_STARVED',
+  'SHARD_NO_ANSWER',
+] as const

@@ -3,12 +3,18 @@ import { bucketCount } from '../core/bucket.ts'
 import type { Driver } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { listMoves, type MoveFacts } from '../engines/postgres/shard-moves.ts'
-import { readShards } from '../engines/postgres/shards.ts'
+import type { MoveFacts } from '../engines/postgres/shard-moves.ts'
+import { neededOf, type PrimaryFailure } from '../tx/ask-each.ts'
+import { ClusterLooks, type Readings } from './cluster-looks.ts'
+import type { ClusterStatus } from './cluster-status.ts'
+import { assertRights, tasksOf } from './move-rights.ts'
 import { type MoveEnds, type MoveOutcome, type MoveTerms, runMove, undoMove } from './move-run.ts'
+import { checkedTables } from './move-shape.ts'
 import { MoveSide } from './move-side.ts'
+import { startMove } from './move-start.ts'
 import { type PlannedMove, planRebalance, type RebalanceOptions } from './plan-rebalance.ts'
-import type { ShardReading } from './shard-map.ts'
+import { adoptAll, clearAll, forgottenMoves, type Repaired, type RepairOptions } from './repair.ts'
+import { believedOwners, type ShardReading } from './shard-map.ts'
 
 /** A primary, for somebody who moves buckets. */
 export interface MovingPrimary<Tx> {
@@ -45,54 +51,48 @@ export interface MoveOptions {
   readonly tables?: readonly string[]
 }
 
-/** A move as a primary has written it down. */
-export interface MoveEntry {
-  readonly id: string
-  readonly buckets: readonly number[]
-  readonly source: string
-  readonly target: string
-  readonly step: string
-  readonly ended: boolean
-  readonly startedAt: string
-  readonly changedAt: string
-}
-
-/** One primary, as it sees itself. */
-export interface PrimaryStatus {
-  readonly name: string
-  /** Buckets it serves. */
-  readonly here: number
-  /** Buckets on their way to another one: nobody works in them. */
-  readonly leaving: number
-  /** Moves that have not ended, and the last ones that have. */
-  readonly moves: readonly MoveEntry[]
-}
-
 /** Moves of buckets between primaries. */
 export interface Moves {
   /**
-   * Moves buckets while everything runs; from whichever primaries have them, from one after the other.
+   * Moves buckets while everything runs; from whichever primaries have them, from one after the other. Both ends are
+   * looked at first: that they are parts of one cluster, that tables are the same and can be moved as a whole, that no
+   * foreign key would be left behind, that the target has no rows in these buckets, and that the roles have the rights
+   * it takes. Whatever a server has against it before the first row is copied undoes the move. Nothing is deleted at the
+   * source unless the target has as many rows, table by table and bucket by bucket.
    *
-   * @throws SHARD_MOVE_REFUSED, SHARD_MOVE_BLOCKED, SHARD_MOVE_STALLED
+   * @throws SHARD_MOVE_REFUSED, SHARD_MOVE_BLOCKED, SHARD_MOVE_INCOMPLETE, SHARD_MOVE_STALLED, SHARD_MAP_INVALID,
+   * SHARD_PRIMARY_NEEDED
    */
   move(options: MoveOptions): Promise<readonly MoveOutcome[]>
-  /** Brings a move to its end that nobody runs any more. @throws SHARD_MOVE_UNKNOWN */
+  /** What `move` would do, without the buckets that are there already; nothing is done. @throws as `move` */
+  planMove(options: Pick<MoveOptions, 'buckets' | 'to'>): Promise<readonly PlannedMove[]>
+  /**
+   * Brings a move to its end that nobody runs any more.
+   *
+   * @throws OPTION_INVALID, SHARD_MOVE_UNKNOWN, SHARD_MOVE_REFUSED if a right is missing, SHARD_PRIMARY_NEEDED
+   */
   resume(id: string): Promise<MoveOutcome>
-  /** Puts everything back as it was. @throws SHARD_MOVE_OVERTAKEN if the target has the buckets already */
+  /**
+   * Puts everything back as it was.
+   *
+   * @throws SHARD_MOVE_OVERTAKEN if the target has the buckets already, and as `resume`
+   */
   undo(id: string): Promise<void>
-  /** How the primaries stand; `nobody` and `several` tell of buckets that are at none or more than one. */
+  /**
+   * How the primaries stand. One that does not answer is among `failures`, one that was not named here among `absent`;
+   * `nobody`, `several`, `stale` and `strays` tell of buckets that are not at one primary alone.
+   * @throws SHARD_MAP_INVALID
+   */
   status(): Promise<ClusterStatus>
+  /**
+   * Puts right what a primary that came back from a backup got wrong: it gives up what others have, moves whose end it
+   * has forgotten are ended, and rows of others' buckets are deleted.
+   *
+   * @throws SHARD_PRIMARY_NEEDED if one does not answer that is not in `without`, SHARD_MOVE_REFUSED if a right is missing
+   */
+  repair(options?: RepairOptions): Promise<Repaired>
   /** What would make the primaries equal; nothing is done. Each is for `move`. */
   planRebalance(options?: RebalanceOptions): Promise<readonly PlannedMove[]>
-}
-
-/** All primaries together. */
-export interface ClusterStatus {
-  readonly primaries: readonly PrimaryStatus[]
-  /** Buckets that no primary says it has, not even leaving. */
-  readonly nobody: readonly number[]
-  /** Buckets that several primaries say they have, one of them leaving: a move was decided and has not ended. */
-  readonly several: readonly number[]
 }
 
 /**
@@ -133,63 +133,86 @@ export function createMoves<Tx>(
     target: sideOf(target),
     connection: primaries[source]?.connection ?? '',
   })
-  const readings = (): Promise<[string, ShardReading][]> =>
-    Promise.all([...sides.values()].map(async (side) => [side.name, await readingOf(side)]))
+  const looks = new ClusterLooks(sides, schema)
+  /** What a move is about, from whoever has written it down. */
   const factsOf = async (id: string): Promise<MoveFacts> => {
-    for (const side of sides.values()) {
-      const journal = await side.journal(id)
-      if (journal === undefined) continue
-      const { buckets, source, target, detail } = journal
-      return { id, buckets, source, target, tables: detail.tables ?? [] }
-    }
-    throw holdfastError('SHARD_MOVE_UNKNOWN')
+    const wanted = checkedId(id)
+    const failures: PrimaryFailure[] = []
+    const asked = [...sides].map(async ([primary, side]) => {
+      try {
+        return await side.lookUp(wanted)
+      } catch (error) {
+        failures.push({ primary, error })
+      }
+      return undefined
+    })
+    const journal = (await Promise.all(asked)).find((each) => each !== undefined)
+    // Whoever did not answer may know it.
+    if (journal === undefined) throw neededOf(failures) ?? holdfastError('SHARD_MOVE_UNKNOWN')
+    const { buckets, source, target, detail } = journal
+    const cluster = await looks.clusterOf([sideOf(source), sideOf(target)])
+    return { id, cluster, buckets, source, target, tables: detail.tables ?? [] }
+  }
+  const resume = async (id: string): Promise<MoveOutcome> => {
+    const facts = await factsOf(id)
+    const ends = endsOf(facts)
+    await assertRights(tasksOf(ends, 'resume'), facts.tables)
+    return await runMove(ends, facts, terms)
+  }
+  const planOf = (
+    { buckets, to }: Pick<MoveOptions, 'buckets' | 'to'>,
+    { readings, failures }: Readings,
+  ): readonly PlannedMove[] => {
+    const target = sideOf(to).name
+    const failure = neededOf(failures.filter(({ primary }) => primary === target))
+    if (failure !== undefined) throw failure
+    const byOwner = ownersOf(checkedBuckets(buckets), readings, failures)
+    return [...byOwner].flatMap(([from, those]) =>
+      from === to ? [] : [{ from, to, buckets: those }],
+    )
   }
   return {
-    async move({ buckets, to, tables = [] }) {
-      const wanted = checkedBuckets(buckets)
-      sideOf(to)
+    async move({ tables = [], ...wanted }) {
+      const taken = checkedTables(tables)
       const outcomes: MoveOutcome[] = []
-      for (const [source, those] of ownersOf(wanted, await readings())) {
-        if (source === to) continue
-        const facts = { id: randomUUID(), buckets: those, source, target: to, tables }
-        outcomes.push(await runMove(endsOf(facts), facts, terms))
+      for (const { from: source, to: target, buckets } of planOf(wanted, await looks.confirmed())) {
+        const cluster = await looks.clusterOf([sideOf(source), sideOf(target)])
+        const facts = { id: randomUUID(), cluster, buckets, source, target, tables: taken }
+        outcomes.push(await startMove(endsOf(facts), facts, terms))
       }
       return outcomes
     },
-    async resume(id) {
-      const facts = await factsOf(id)
-      return await runMove(endsOf(facts), facts, terms)
-    },
+    planMove: async (wanted) => planOf(wanted, await looks.read()),
+    resume,
     async undo(id) {
       const facts = await factsOf(id)
-      await undoMove(endsOf(facts), facts, terms)
+      const ends = endsOf(facts)
+      await assertRights(tasksOf(ends, 'undo'))
+      await undoMove(ends, facts, terms)
     },
-    async status() {
-      const all = await readings()
-      const statuses = await Promise.all(
-        all.map(async ([name, { map }]) => ({
-          name,
-          here: (map ?? []).filter(([, , here, leaving]) => here && !leaving).length,
-          leaving: (map ?? []).filter(([, , , leaving]) => leaving).length,
-          moves: JSON.parse((await sideOf(name).ask(listMoves(schema, 5))) ?? '[]') as MoveEntry[],
-        })),
-      )
-      const counts = Array.from({ length: bucketCount }, () => 0)
-      for (const [, { map }] of all) {
-        for (const [bucket, , here] of map ?? [])
-          if (here) counts[bucket] = (counts[bucket] ?? 0) + 1
-      }
-      const at = (fits: (count: number) => boolean): number[] =>
-        counts.flatMap((count, bucket) => (fits(count) ? [bucket] : []))
-      return {
-        primaries: statuses,
-        nobody: at((count) => count === 0),
-        several: at((count) => count > 1),
-      }
+    status: () => looks.status(),
+    async repair({ tables = [], adopt = false, without = [] } = {}) {
+      const strays = checkedTables(tables)
+      const before = await looks.status()
+      const there = looks.without(without.map((name) => sideOf(name).name))
+      const failure = neededOf(before.failures.filter(({ primary }) => !without.includes(primary)))
+      if (failure !== undefined) throw failure
+      await assertRights([...there.sides.values()].map((side) => ({ side, parts: ['delete'] })))
+      const { readings } = await there.confirmed()
+      const resumed = forgottenMoves(before)
+      for (const id of resumed) await resume(id)
+      let rows = 0
+      for (const name of readings.keys()) rows += await clearAll(sideOf(name), strays)
+      const { nobody } = await there.status()
+      const adopted = adopt ? await adoptAll(nobody, [...readings.values()], there.sides) : []
+      return { givenUp: before.stale, resumed, rows, adopted }
     },
     async planRebalance(rebalance = {}) {
+      const { readings, failures } = await looks.read()
+      const failure = neededOf(failures)
+      if (failure !== undefined) throw failure
       const owned = new Map(
-        (await readings()).map(([name, { map }]) => [
+        [...readings].map(([name, { map }]) => [
           name,
           (map ?? []).flatMap(([bucket, , here, leaving]) => (here && !leaving ? [bucket] : [])),
         ]),
@@ -197,12 +220,6 @@ export function createMoves<Tx>(
       return planRebalance(owned, rebalance)
     },
   }
-}
-
-async function readingOf<Tx>(side: MoveSide<Tx>): Promise<ShardReading> {
-  const answer = await side.ask(readShards(side.schema))
-  if (answer === null) throw holdfastError('SHARD_MAP_MISSING', { details: { subject: side.name } })
-  return JSON.parse(answer) as ShardReading
 }
 
 function checkedBuckets(buckets: readonly number[]): readonly number[] {
@@ -214,10 +231,18 @@ function checkedBuckets(buckets: readonly number[]): readonly number[] {
   })
 }
 
-/** By who says that it has them. @throws SHARD_MOVE_REFUSED if nobody does */
+function checkedId(id: string): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id
+  throw holdfastError('OPTION_INVALID', {
+    details: { option: 'id', subject: 'id must be the id of a move, which is a UUID' },
+  })
+}
+
+/** By who says that it has them. @throws SHARD_MOVE_REFUSED if nobody does, SHARD_PRIMARY_NEEDED if one cannot be asked */
 function ownersOf(
   buckets: readonly number[],
-  readings: readonly (readonly [string, ShardReading])[],
+  readings: ReadonlyMap<string, ShardReading>,
+  failures: readonly PrimaryFailure[],
 ): ReadonlyMap<string, number[]> {
   const owners = new Map<number, string>()
   for (const [name, { map }] of readings) {
@@ -227,8 +252,9 @@ function ownersOf(
   for (const bucket of buckets) {
     const owner = owners.get(bucket)
     if (owner === undefined) {
-      const details = { subject: `none of these primaries has bucket ${bucket}` }
-      throw holdfastError('SHARD_MOVE_REFUSED', { details })
+      const at = believedOwners([...readings.values()])[bucket]?.owner
+      const subject = `none of these primaries has bucket ${bucket}; it was given to ${at}`
+      throw neededOf(failures) ?? holdfastError('SHARD_MOVE_REFUSED', { details: { subject } })
     }
     byOwner.set(owner, [...(byOwner.get(owner) ?? []), bucket])
   }

@@ -1,26 +1,42 @@
 import { fullJitterMs, pause } from '../core/backoff.ts'
-import type { Driver, Executor } from '../core/driver.ts'
+import type { Driver, Executor, Row } from '../core/driver.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import { checkedStatement, readShards, shardRefusal } from '../engines/postgres/shards.ts'
+import {
+  checkedStatement,
+  readShards,
+  shardRefusal,
+  type ShardRefusalReason,
+} from '../engines/postgres/shards.ts'
 import { bucketsOf, type Scope } from '../core/bucket.ts'
+import { heard } from '../tx/ask-each.ts'
 import { answerOf, schemaMissing } from '../tx/call-function.ts'
+import { confirmPrimaries } from './confirm.ts'
 import { ShardMap, type ShardReading } from './shard-map.ts'
 
 /** The server would not do it, because of where the buckets are. Nothing was done. */
 export class ShardRefusal extends Error {
-  readonly reason: 'elsewhere' | 'moving'
+  readonly reason: ShardRefusalReason
 
-  constructor(reason: 'elsewhere' | 'moving', cause: unknown) {
+  constructor(reason: ShardRefusalReason, cause: unknown) {
     super(`the server says that a bucket is ${reason}`, { cause })
     this.reason = reason
   }
 
+  get code(): ErrorCode {
+    return codes[this.reason]
+  }
+
   /** For who cannot be sent elsewhere. */
   get typed(): Error {
-    const code: ErrorCode = this.reason === 'moving' ? 'SHARD_MOVING' : 'SHARD_ELSEWHERE'
-    return holdfastError(code, { cause: this.cause })
+    return holdfastError(this.code, { cause: this.cause })
   }
+}
+
+const codes: Readonly<Record<ShardRefusalReason, ErrorCode>> = {
+  elsewhere: 'SHARD_ELSEWHERE',
+  moving: 'SHARD_MOVING',
+  unconfirmed: 'SHARD_UNCONFIRMED',
 }
 
 /** An error of the server as the refusal that it is, anything else as it came. */
@@ -62,6 +78,11 @@ export class Routing<Tx> {
     return place.kind === 'at' ? place.primary : undefined
   }
 
+  /** The same, as statements on their own there; nothing if it is not known where, or this process was not told of it. */
+  guessed(scopes: readonly Scope[]): Executor | undefined {
+    return this.#executors.get(this.guess(scopes) ?? '')
+  }
+
   /** See `Shards.routed`. */
   async routed<T>(
     scopes: readonly Scope[],
@@ -71,27 +92,34 @@ export class Routing<Tx> {
     const buckets = bucketsOf(scopes)
     if (!this.#known) await this.#readAll()
     const place = this.#map.placeOf(buckets)
-    if (place.kind === 'at') {
+    let refusal: ShardRefusal | undefined
+    if (place.kind === 'at' && this.#primaries.has(place.primary)) {
       try {
         return await run(place.primary, this.at(place.primary))
       } catch (error) {
         if (!(error instanceof ShardRefusal)) throw error
+        refusal = error
       }
     }
-    return await this.#afterRefusal(buckets, run)
+    return await this.#afterRefusal(buckets, run, refusal)
   }
 
   /** What was believed turned out to be wrong, or the bucket is on its way. */
   async #afterRefusal<T>(
     buckets: readonly number[],
     run: (primary: string, executor: Executor) => Promise<T>,
+    first: ShardRefusal | undefined,
   ): Promise<T> {
     const until = performance.now() + this.#waitMs
+    let refusal = first
     for (let attempt = 1; ; attempt += 1) {
-      await this.read(buckets)
+      let isLost = false
+      if (refusal?.reason === 'unconfirmed') await this.#readAll()
+      else isLost = await this.read(buckets)
       const place = this.#map.placeOf(buckets)
       if (place.kind === 'split') throw holdfastError('SHARD_SPLIT')
-      let refusal: ShardRefusal | undefined
+      if (place.kind === 'at' && !this.#primaries.has(place.primary)) throw untold(place.primary)
+      refusal = undefined
       if (place.kind === 'at') {
         try {
           return await run(place.primary, this.at(place.primary))
@@ -101,6 +129,10 @@ export class Routing<Tx> {
         }
       }
       if (performance.now() >= until) {
+        // Nobody had it before this was refused: a move that ended meanwhile would have let it through.
+        if (isLost && refusal?.reason === 'elsewhere') {
+          throw holdfastError('SHARD_BUCKET_LOST', { cause: refusal.cause })
+        }
         throw (
           refusal?.typed ??
           holdfastError(place.kind === 'unknown' ? 'SHARD_MAP_MISSING' : 'SHARD_MOVING')
@@ -110,22 +142,40 @@ export class Routing<Tx> {
     }
   }
 
-  /** Asks all primaries about these buckets: the one that is wrong may be the one that is asked. */
-  async read(buckets?: readonly number[]): Promise<void> {
+  /**
+   * Asks all primaries about these buckets: the one that is wrong may be the one that is asked. If it is about all
+   * buckets, those that were started since they were last compared with others are told what others have.
+   *
+   * Answers whether all of them were asked and one of these buckets is at none.
+   */
+  async read(buckets?: readonly number[]): Promise<boolean> {
+    const readings = new Map<string, ShardReading>()
     const answers = await Promise.allSettled(
       [...this.#primaries].map(async ([name, { alone }]) => {
-        const answer = answerOf(await inTime(alone.query(readShards(this.#schema, buckets))))
+        const ask = (): Promise<readonly Row[]> => alone.query(readShards(this.#schema, buckets))
+        const answer = answerOf(await heard(this.at(name), ask))
         if (answer === null) {
           throw holdfastError('SHARD_MAP_MISSING', { details: { subject: name } })
         }
-        this.#map.merge(name, JSON.parse(answer) as ShardReading)
+        const reading = JSON.parse(answer) as ShardReading
+        this.#map.merge(name, reading)
+        readings.set(name, reading)
       }),
     )
+    const isComplete = readings.size === this.#primaries.size
+    if (buckets === undefined) {
+      await confirmPrimaries(readings, { schema: this.#schema, isComplete }, (name, statement) =>
+        heard(this.at(name), () =>
+          (this.#primaries.get(name) as Driver<Tx>).alone.query(statement),
+        ),
+      )
+    }
     const failed = answers.filter((answer) => answer.status === 'rejected')
     // A primary that cannot be reached must not stop what the others have.
     const [error] = failed.map(({ reason }) => reason as unknown)
     const wrong = failed.some(({ reason }) => isAboutTheMap(reason))
     if (wrong || failed.length === answers.length) throw schemaMissing(error) ?? error
+    return isComplete && !areAllHere(buckets ?? [], [...readings.values()])
   }
 
   async #readAll(): Promise<void> {
@@ -143,31 +193,44 @@ export class Routing<Tx> {
     return {
       query: async (statement) => {
         const { scopes } = statement
+        const sent =
+          scopes === undefined
+            ? statement
+            : checkedStatement(this.#schema, statement, bucketsOf(scopes))
         try {
-          if (scopes === undefined) return await executor.query(statement)
-          return await executor.query(checkedStatement(this.#schema, statement, bucketsOf(scopes)))
+          return await executor.query(sent).catch(async (error: unknown) => {
+            // Nothing was done.
+            if (shardRefusal(error) !== 'unconfirmed') throw error
+            await this.#readAll()
+            return await executor.query(sent)
+          })
         } catch (error) {
           throw refusalOr(error)
         }
       },
     }
   }
+
+  /** The error for a transaction that cannot be sent elsewhere. */
+  async named(error: unknown): Promise<unknown> {
+    const refusal = refusalOr(error)
+    if (!(refusal instanceof ShardRefusal)) return refusal
+    // Whoever runs it again must not be refused again.
+    if (refusal.reason === 'unconfirmed') await this.#readAll().catch(() => undefined)
+    return refusal.typed
+  }
 }
 
-/** How long a primary may take to say what it has; the others must not wait for one that is silent. */
-const readLimitMs = 2_000
+/** Whether each of these buckets is at one of those who were asked. */
+function areAllHere(buckets: readonly number[], readings: readonly ShardReading[]): boolean {
+  const found = readings.flatMap(({ map }) =>
+    (map ?? []).flatMap(([bucket, , here]) => (here ? [bucket] : [])),
+  )
+  return buckets.every((bucket) => found.includes(bucket))
+}
 
-async function inTime<T>(asking: Promise<T>): Promise<T> {
-  const told = new AbortController()
-  const limit = pause(readLimitMs, told.signal).then(() => {
-    throw holdfastError('CONNECTION_UNAVAILABLE')
-  })
-  for (const left of [asking, limit]) left.catch(() => undefined)
-  try {
-    return await Promise.race([asking, limit])
-  } finally {
-    told.abort()
-  }
+function untold(primary: string): Error {
+  return holdfastError('SHARD_PRIMARY_UNKNOWN', { details: { primary, subject: primary } })
 }
 
 function isAboutTheMap(error: unknown): boolean {

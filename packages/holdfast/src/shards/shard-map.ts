@@ -5,6 +5,10 @@ import { holdfastError } from '../core/errors.ts'
 export interface ShardReading {
   readonly cluster: string
   readonly shard: string
+  /** The names of all primaries, as it was told; null if it was not. */
+  readonly members: readonly string[] | null
+  /** It was compared with the other primaries since it was started, and serves. */
+  readonly confirmed: boolean
   readonly map: readonly ShardEntry[] | null
 }
 
@@ -70,3 +74,33 @@ export class ShardMap {
 export type Place =
   | { readonly kind: 'at'; readonly primary: string }
   | { readonly kind: 'split' | 'leaving' | 'unknown' }
+
+/** A bucket that one server believes to have, and that another one got by a later move. */
+export type GivenAway = readonly [bucket: number, shard: string, version: number]
+
+/** What a server no longer has, by what the others know: it was restored to before a move. */
+export function givenAway(
+  own: ShardReading,
+  others: readonly ShardReading[],
+): readonly GivenAway[] {
+  const latest = new Map<number, GivenAway>()
+  for (const [bucket, owner, , , version] of others.flatMap(({ map }) => map ?? [])) {
+    if (version > (latest.get(bucket)?.[2] ?? 0)) latest.set(bucket, [bucket, owner, version])
+  }
+  return (own.map ?? []).flatMap(([bucket, , here, leaving, version]) => {
+    const known = latest.get(bucket)
+    const isGone = known !== undefined && known[2] > version && known[1] !== own.shard
+    return here && !leaving && isGone ? [known] : []
+  })
+}
+
+/** Who has a bucket by the latest move that anybody knows of. */
+export function believedOwners(
+  readings: readonly ShardReading[],
+): readonly { readonly owner: string; readonly version: number }[] {
+  const latest = Array.from({ length: bucketCount }, () => ({ owner: '', version: 0 }))
+  for (const [bucket, owner, , , version] of readings.flatMap(({ map }) => map ?? [])) {
+    if (version > (latest[bucket]?.version ?? 0)) latest[bucket] = { owner, version }
+  }
+  return latest
+}

@@ -3,7 +3,6 @@ import {
   type Driver,
   type Executor,
   hasSessions,
-  type Listening,
   type Row,
   type Session,
   type SessionDriver,
@@ -14,7 +13,8 @@ import {
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { askHere, checkedStatement } from '../engines/postgres/shards.ts'
-import { refusalOr, Routing, ShardRefusal } from './routing.ts'
+import { askEach } from '../tx/ask-each.ts'
+import { refusalOr, Routing } from './routing.ts'
 
 /** Settings of `shardedDriver`. */
 export interface ShardedOptions {
@@ -63,9 +63,20 @@ export function shardedDriver<Tx>(
     engine: 'postgres',
     capabilities: first.capabilities,
     shards: {
-      primaries: byName,
+      primaries: new Map(
+        [...byName].map(([name, primary]) => [
+          name,
+          {
+            ...primary,
+            alone: routing.at(name),
+            transaction: (body, settings) =>
+              primary.transaction(body, settings).catch(async (error: unknown) => {
+                throw await routing.named(error)
+              }),
+          },
+        ]),
+      ),
       schema,
-      at: (primary) => routing.at(primary),
       guess: (scopes) => routing.guess(scopes),
       routed: (scopes, run) => routing.routed(scopes, run),
     },
@@ -85,7 +96,7 @@ export function shardedDriver<Tx>(
 }
 
 interface On {
-  readonly routing: Pick<Routing<never>, 'at' | 'guess'>
+  readonly routing: Pick<Routing<never>, 'guessed' | 'named'>
   readonly schema: string
   /** Other connections to the same primary. */
   readonly executor: Executor
@@ -136,7 +147,7 @@ class CheckedTransaction<Tx> implements Transaction<Tx> {
   readonly native: Tx
   readonly budgetMs: number | undefined
   readonly #inner: Transaction<Tx>
-  readonly #routing: Pick<Routing<never>, 'at' | 'guess'>
+  readonly #routing: Pick<Routing<never>, 'guessed' | 'named'>
   readonly #schema: string
   /** Checked when the transaction began, which is enough for as long as it lasts. */
   readonly #checked: ReadonlySet<number>
@@ -144,7 +155,7 @@ class CheckedTransaction<Tx> implements Transaction<Tx> {
 
   constructor(
     inner: Transaction<Tx>,
-    routing: Pick<Routing<never>, 'at' | 'guess'>,
+    routing: Pick<Routing<never>, 'guessed' | 'named'>,
     schema: string,
     checked: readonly number[] = [],
     beside?: Executor,
@@ -161,6 +172,10 @@ class CheckedTransaction<Tx> implements Transaction<Tx> {
   /** Of a caller's transaction it is where its buckets are believed to be. */
   get beside(): Executor | undefined {
     return this.#beside
+  }
+
+  get cancel(): Transaction<Tx>['cancel'] {
+    return this.#inner.cancel
   }
 
   state(): ReturnType<Transaction<Tx>['state']> {
@@ -180,15 +195,12 @@ class CheckedTransaction<Tx> implements Transaction<Tx> {
       this.#guessPlace(buckets)
       return await this.#inner.query(checkedStatement(this.#schema, statement, buckets))
     } catch (error) {
-      throw typedOr(error)
+      throw await this.#routing.named(error)
     }
   }
 
   #guessPlace(buckets: readonly number[]): void {
-    if (this.#beside === undefined) {
-      const place = this.#routing.guess(buckets)
-      if (place !== undefined) this.#beside = this.#routing.at(place)
-    }
+    this.#beside ??= this.#routing.guessed(buckets)
   }
 
   nested<T>(body: (inner: Transaction<Tx>) => Promise<T>): Promise<T> {
@@ -198,11 +210,6 @@ class CheckedTransaction<Tx> implements Transaction<Tx> {
       ),
     )
   }
-}
-
-function typedOr(error: unknown): unknown {
-  const refusal = refusalOr(error)
-  return refusal instanceof ShardRefusal ? refusal.typed : refusal
 }
 
 function withSessions<Tx>(
@@ -216,34 +223,64 @@ function withSessions<Tx>(
     ...driver,
     session: (scope) =>
       routing.routed(scope === undefined ? [] : [scope], async (name) =>
-        checkedSession(await sessionsOf(name).session(), routing, schema),
+        checkedSession(await sessionsOf(name).session(), routing, schema, scope),
       ),
-    async listen(channel, heard) {
-      const all: Listening[] = []
-      try {
-        for (const name of primaries.keys()) {
-          all.push(await sessionsOf(name).listen(channel, heard))
-        }
-      } catch (error) {
-        await Promise.allSettled(all.map((each) => each.end()))
-        throw error
-      }
+    async listen(channel, hear) {
+      let ended = false
+      const { answers, failure } = await askEach(driver, async (_, name) => {
+        const listening = await sessionsOf(name).listen(channel, hear)
+        // Nobody waited for it any more.
+        if (ended) await listening.end()
+        return listening
+      })
+      if (failure !== undefined && answers.length === 0) throw failure
       return {
-        lost: AbortSignal.any(all.map(({ lost }) => lost)),
+        lost: AbortSignal.any(answers.map(({ lost }) => lost)),
+        failure,
         async end() {
-          await Promise.all(all.map((each) => each.end()))
+          ended = true
+          await Promise.all(answers.map((each) => each.end()))
         },
       }
     },
   }
 }
 
+/** How often a session asks whether its bucket is still there: its locks do not move. */
+const watchMs = 250
+
 /** Whoever holds it finds out where the bucket has gone when they ask for another session. */
-function checkedSession<Tx>(session: Session, routing: Routing<Tx>, schema: string): Session {
+function checkedSession<Tx>(
+  session: Session,
+  routing: Routing<Tx>,
+  schema: string,
+  scope: string | undefined,
+): Session {
+  const left = new AbortController()
+  const question = askHere(schema, bucketsOf(scope === undefined ? [] : [scope]))
+  let watching: NodeJS.Timeout | undefined
+  const watch = (): void => {
+    watching = setTimeout(() => void look(), watchMs)
+    watching.unref()
+  }
+  const look = async (): Promise<void> => {
+    try {
+      await session.query(question)
+      watch()
+    } catch (error) {
+      const named = await routing.named(error)
+      // Any other trouble of the session shows by itself.
+      if (named !== error) left.abort(named)
+    }
+  }
+  if (scope !== undefined) watch()
   return {
-    lost: session.lost,
+    lost: AbortSignal.any([session.lost, left.signal]),
     claimedPid: session.claimedPid,
-    end: () => session.end(),
+    async end() {
+      clearTimeout(watching)
+      await session.end()
+    },
     async query(statement) {
       const { scopes } = statement
       if (scopes === undefined) return await session.query(statement)
@@ -251,9 +288,9 @@ function checkedSession<Tx>(session: Session, routing: Routing<Tx>, schema: stri
       try {
         return await session.query(checkedStatement(schema, statement, buckets))
       } catch (error) {
-        const typed = typedOr(error)
-        if (typed !== error) await routing.read(buckets)
-        throw typed
+        const named = await routing.named(error)
+        if (named !== error) await routing.read(buckets)
+        throw named
       }
     },
   }

@@ -1,6 +1,6 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { assertTexts, optionsGiven } from '../core/given.ts'
-import { operationUuid } from '../ledger/account-id.ts'
+import { refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
   type AmountOf,
@@ -180,13 +180,11 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
     async return(...args: readonly unknown[]) {
       const [tx, lines, rest] = calledWithLines<Tx, L, ReturnOptions>(args)
       const { of } = rest
-      const refund = of === undefined ? undefined : operationUuid(nameText(of, 'externalId'))
+      const refund = of === undefined ? undefined : refTo(nameText(of, 'externalId'))
       return await apply(
         tx,
         lines.map((line) =>
-          refund === undefined
-            ? lineOf(kinds.return, line)
-            : lineOf(kinds.refund, line, { ref: refund }),
+          refund === undefined ? lineOf(kinds.return, line) : lineOf(kinds.refund, line, refund),
         ),
         rest,
       )

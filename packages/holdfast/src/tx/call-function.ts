@@ -1,11 +1,12 @@
 import { statementFailure } from '../core/commit-failure.ts'
-import { type Driver, primariesOf, type Row, type Statement } from '../core/driver.ts'
+import type { Driver, Row, Statement } from '../core/driver.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
-import { holdfastError } from '../core/errors.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { firstOf } from '../core/within.ts'
 import type { FunctionCall } from '../engines/postgres/function-call.ts'
 import { joinMarker } from '../engines/postgres/join-marker.ts'
+import { askAll } from './ask-each.ts'
 import { assertNotNested } from './run.ts'
 
 /**
@@ -35,17 +36,16 @@ export async function callFunction<Tx>(
   }
 }
 
-/** Calls one of our functions that is about a whole server on every primary in turn, and adds up. */
+/** Calls one of our functions that is about a whole server on every primary, and adds up. @throws SHARD_PRIMARY_FAILED */
 export async function sumOverPrimaries<Tx>(
   driver: Driver<Tx>,
   call: FunctionCall,
 ): Promise<number> {
   assertNotNested(driver)
-  let sum = 0
-  for (const primary of primariesOf(driver)) {
-    sum += Number(await callFunction(primary, undefined, call, 'SCHEMA_MISSING'))
-  }
-  return sum
+  const answers = await askAll(driver, (primary) =>
+    callFunction(primary, undefined, call, 'SCHEMA_MISSING'),
+  )
+  return answers.reduce((sum, each) => sum + Number(each), 0)
 }
 
 /**
@@ -85,7 +85,7 @@ const missingStates: ReadonlySet<string | undefined> = new Set(['3F000', '42883'
 
 /** The error for a database in which our functions are not, if that is what went wrong. */
 export function schemaMissing(error: unknown): Error | undefined {
-  return missingStates.has(sqlStateOf(error))
+  return !isHoldfastError(error) && missingStates.has(sqlStateOf(error))
     ? holdfastError('SCHEMA_MISSING', { cause: error })
     : undefined
 }

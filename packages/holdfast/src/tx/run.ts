@@ -1,6 +1,6 @@
 import type { Scope } from '../core/bucket.ts'
 import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
-import { type Duration, durationMs, timerMs } from '../core/duration.ts'
+import type { Duration } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { assertFunction, assertSignal, assertTexts, optionsGiven } from '../core/given.ts'
 import {
@@ -10,7 +10,9 @@ import {
 } from '../core/open-transactions.ts'
 import { isTraced, traced } from '../core/tracing.ts'
 import { isolations, waitForStandby } from '../engines/postgres/transaction.ts'
-import { cancellable } from './cancel.ts'
+import { cancellable, serverLimit } from './cancel.ts'
+import { ConnectionQueue } from './connection-queue.ts'
+import { Limits } from './limits.ts'
 import { type RetryInfo, type RetryPolicy, retrying, retryTerms } from './retry.ts'
 import { type StartLimits, startedWithin } from './started-within.ts'
 import { TxEvents } from './tx-events.ts'
@@ -136,7 +138,7 @@ async function runAttempts<Tx, T>(
   admission: Admission,
   room: string,
 ): Promise<T> {
-  const limits = new Limits(options)
+  const limits = Limits.of(driver, options)
   assertIsolation(options.isolation)
   const here: OpenTransaction = { driver, outer: openTransactions.getStore(), open: true }
   const events = TxEvents.start(room)
@@ -158,12 +160,11 @@ async function runAttempts<Tx, T>(
         patienceMs: options.retry === false ? patienceWithoutRetryMs : leftMs,
         startedMs: performance.now(),
       }
-      return limits.signal === undefined
+      return limits === undefined
         ? attemptPlain(driver, inside, options, number, how)
         : attemptCancellable(driver, inside, options, number, how, limits)
-    }, limits.signal)
+    }, limits?.signal)
   try {
-    const { signal } = limits
     const policy = retryTerms(options.retry)
     const forMs = options.retry === false ? 0 : policy.budgetMs
     const result = await retrying(once, {
@@ -174,7 +175,7 @@ async function runAttempts<Tx, T>(
         // Then it is an error of the body.
         unless: () => connected,
       },
-      signal,
+      signal: limits?.signal,
       onRetry: options.onRetry,
     })
     events?.committed()
@@ -184,7 +185,7 @@ async function runAttempts<Tx, T>(
     throw error
   } finally {
     here.open = false
-    limits.end()
+    limits?.end()
   }
 }
 
@@ -238,7 +239,7 @@ function connectMs({ withinMs = Infinity, patienceMs }: StartLimits): number {
   return Math.min(withinMs, patienceMs)
 }
 
-/** To be cancelled, a transaction has to be known by its backend before it may wait. */
+/** It may be ended early, so the server has to know until when before it may wait. */
 async function attemptCancellable<Tx, T>(
   driver: Driver<Tx>,
   body: TransactionBody<Tx, T>,
@@ -247,23 +248,31 @@ async function attemptCancellable<Tx, T>(
   start: Starting,
   limits: Limits,
 ): Promise<T> {
-  const signal = limits.signal as AbortSignal
+  const { signal } = limits
   signal.throwIfAborted()
   const attempt: Attempt = { attempt: number, signal, remainingMs: () => limits.remainingMs() }
-  let started = false
+  const queue = new ConnectionQueue(limits, start.startedMs)
   let finished = false
   const transacting = startedWithin(driver, start, (starts) =>
     driver.transaction(
-      async (transaction) => {
-        signal.throwIfAborted()
+      async (transaction, opened) => {
+        queue.assertIn()
         starts()
-        started = true
+        const since = performance.now()
+        // It may still give up while BEGIN is under way.
+        const first = await opened
+        queue.assertIn()
+        queue.leave()
         try {
-          return await cancellable(driver, transaction, signal, () =>
+          return await cancellable(driver, transaction, limits, first, () =>
             body(transaction, attempt, start.startedMs),
           )
+        } catch (error) {
+          limits.look()
+          throw error
         } finally {
           finished = !signal.aborted
+          limits.took(since)
         }
       },
       {
@@ -271,16 +280,20 @@ async function attemptCancellable<Tx, T>(
         isolation,
         timeoutMs: limits.remainingMs(),
         connectWithinMs: connectMs(start),
+        connected: () => queue.assertIn(),
+        opening: () => serverLimit(limits),
         marked: start.marked,
       },
     ),
   )
   try {
-    return await unlessAborted(transacting, signal, () => !started)
+    return await Promise.race([transacting, queue.given])
   } catch (error) {
     // While the body runs an abort is the reason, whatever the cancelled statement said.
     if (!finished && signal.aborted && !mayBeSaved(error)) throw signal.reason
     throw error
+  } finally {
+    queue.leave()
   }
 }
 
@@ -292,67 +305,9 @@ function mayBeSaved(error: unknown): boolean {
     : error.name === 'UnknownOutcomeError'
 }
 
-/** Lets go of a transaction that is still queueing for a connection; a started one runs its course. */
-async function unlessAborted<T>(
-  transacting: Promise<T>,
-  signal: AbortSignal,
-  mayLeave: () => boolean,
-): Promise<T> {
-  let onAbort: () => void = () => undefined
-  const leaving = new Promise<never>((_, reject) => {
-    onAbort = () => {
-      if (mayLeave()) reject(signal.reason as Error)
-    }
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-  try {
-    return await Promise.race([transacting, leaving])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
-}
-
 /** @throws OPTION_INVALID */
 function assertIsolation(isolation: Isolation | undefined): void {
   if (isolation === undefined || isolations.includes(isolation)) return
   const subject = `isolation must be ${isolations.map((each) => `'${each}'`).join(', ')}`
   throw holdfastError('OPTION_INVALID', { details: { option: 'isolation', subject } })
-}
-
-/** The caller's signal and the deadline as one signal; nothing at all if neither was given. */
-class Limits {
-  readonly signal: AbortSignal | undefined
-  readonly #deadline: number | undefined
-  readonly #timer: NodeJS.Timeout | undefined
-
-  constructor(options: Pick<RunOptions, 'deadline' | 'deadlineMs' | 'signal'>) {
-    const { deadline, signal } = options
-    const deadlineMs =
-      deadline === undefined ? options.deadlineMs : durationMs(deadline, 'deadline')
-    if (deadlineMs === undefined) {
-      this.signal = signal
-      return
-    }
-    if (!Number.isFinite(deadlineMs) || deadlineMs <= 0) {
-      throw holdfastError('OPTION_INVALID', {
-        details: {
-          option: 'deadlineMs',
-          subject: 'deadlineMs must be a number of milliseconds above 0',
-        },
-      })
-    }
-    const timeUp = new AbortController()
-    this.#deadline = performance.now() + deadlineMs
-    this.#timer = setTimeout(() => timeUp.abort(holdfastError('TX_DEADLINE')), timerMs(deadlineMs))
-    this.signal = signal === undefined ? timeUp.signal : AbortSignal.any([signal, timeUp.signal])
-  }
-
-  remainingMs(): number | undefined {
-    if (this.#deadline === undefined) return undefined
-    return Math.max(1, Math.ceil(this.#deadline - performance.now()))
-  }
-
-  end(): void {
-    clearTimeout(this.#timer)
-  }
 }

@@ -113,6 +113,20 @@ test.each([16, 17, 18] as const)(
     const quota = createHoldfast(shardedDriver(drivers)).quota(calls)
     const scope = scopeIn('north')
     await quota.consume(scope, 1, { operationId: fresh() })
+    const refused = async (connection: string, why: string): Promise<void> => {
+      const moves = createMoves({ north: { ...north, connection }, south })
+      await expect(moves.move({ buckets: [bucketOf(scope)], to: 'south' })).rejects.toMatchObject({
+        code: 'SHARD_MOVE_REFUSED',
+        details: { subject: expect.stringContaining(why) as string },
+      })
+      expect((await north.pool.query('SELECT FROM holdfast.shard_move')).rows).toEqual([])
+    }
+    await refused(north.connection.replace(`:${password}`, ''), 'has no password')
+    const admin = async (sql: string): Promise<unknown> =>
+      await withClient(server.url(), (client) => client.query(sql))
+    await admin(`REVOKE pg_create_subscription FROM ${user}`)
+    await refused(north.connection, `(GRANT pg_create_subscription TO ${user})`)
+    await admin(`GRANT pg_create_subscription TO ${user}`)
     const moves = createMoves({ north, south })
     const undoing = createMoves(
       { north, south },

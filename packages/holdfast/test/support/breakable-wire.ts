@@ -16,6 +16,8 @@ export interface BreakableWire extends AsyncDisposable {
   cut(): void
   /** The client gets a reset; the server hears nothing. */
   reset(): void
+  /** As if nobody was there: everything is cut, and whoever comes is turned away, until `release`. */
+  refuse(): void
 }
 
 export async function breakableWire(target: string): Promise<BreakableWire> {
@@ -23,7 +25,13 @@ export async function breakableWire(target: string): Promise<BreakableWire> {
   const pairs = new Set<{ near: Socket; far: Socket }>()
   let roundTrips = 0
   let held = false
+  let refusing = false
   const listener = createServer((near) => {
+    if (refusing) {
+      near.on('error', () => undefined)
+      resetSocket(near)
+      return
+    }
     const far = connect({ host: hostname, port: Number(port) })
     const pair = { near, far }
     pairs.add(pair)
@@ -64,11 +72,16 @@ export async function breakableWire(target: string): Promise<BreakableWire> {
     },
     release() {
       held = false
+      refusing = false
       for (const { far } of pairs) far.resume()
     },
     cut,
     reset() {
       for (const { near } of pairs) resetSocket(near)
+    },
+    refuse() {
+      refusing = true
+      cut()
     },
     async [Symbol.asyncDispose]() {
       cut()

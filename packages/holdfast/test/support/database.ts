@@ -1,5 +1,6 @@
 import { createDatabase, databaseOf, urlWithDatabase } from '@holdfast/testkit'
 import { inject } from 'vitest'
+import { isHostile, setAgainst } from './hostile-database.ts'
 
 export interface TestDatabase {
   /** What the code under test connects to: direct, or through PgBouncer, by project. */
@@ -17,8 +18,9 @@ export interface TestDatabase {
 export async function testDatabase(
   contents: 'empty' | 'installed' = 'empty',
 ): Promise<TestDatabase> {
-  const template = contents === 'empty' ? undefined : inject('installedDatabase')
+  const template = inject(contents === 'empty' ? 'emptyDatabase' : 'installedDatabase')
   const directUrl = await createDatabase(inject('postgresUrl'), 'test', template)
+  if (isHostile) await setAgainst(directUrl)
   const throughPooler = inject('throughPooler')
   const database = databaseOf(directUrl)
   const url = throughPooler ? urlWithDatabase(inject('pgbouncerUrl'), database) : directUrl

@@ -12,14 +12,15 @@ export interface MoverTask {
   readonly standAt: string
   readonly buckets: readonly number[]
   readonly to: string
-  /** Of a move to go on with. */
+  /** Of a move to go on with, or to undo. */
   readonly id?: string | undefined
+  readonly undo?: boolean
 }
 
 process.once('message', (task: MoverTask) => void run(task))
 process.on('disconnect', () => process.exit(0))
 
-async function run({ urls, standAt, buckets, to, id }: MoverTask): Promise<void> {
+async function run({ urls, standAt, buckets, to, id, undo }: MoverTask): Promise<void> {
   const primaries = Object.fromEntries(
     Object.entries(urls).map(([name, url]) => {
       const pool = new pg.Pool({ connectionString: url, max: 2 })
@@ -35,6 +36,7 @@ async function run({ urls, standAt, buckets, to, id }: MoverTask): Promise<void>
     },
   })
   if (id === undefined) await moves.move({ buckets, to })
+  else if (undo === true) await moves.undo(id)
   else await moves.resume(id)
   process.send?.({ step: 'over' })
 }

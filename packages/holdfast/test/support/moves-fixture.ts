@@ -13,6 +13,7 @@ import {
   shardedDriver,
 } from '../../src/shards/index.ts'
 import type { Name } from './shards-fixture.ts'
+import { hostileIfAsked } from './hostile-database.ts'
 
 /**
  * Two primaries that buckets can be moved between: two databases of a server of its own, because PostgreSQL
@@ -41,8 +42,8 @@ export function movesFixture(beside = '', version?: PostgresVersion): MovesFixtu
   beforeAll(async () => {
     const server = await startPostgres({ settings: movable, ...(version && { version }) })
     const [north, south] = [
-      await server.createDatabase('north'),
-      await server.createDatabase('south'),
+      await hostileIfAsked(await server.createDatabase('north')),
+      await hostileIfAsked(await server.createDatabase('south')),
     ]
     const pools = {
       north: new pg.Pool({ connectionString: north, max: 10 }),

@@ -8,12 +8,14 @@ import { createHoldfast, type Holdfast } from '../../src/index.ts'
 import { migrate } from '../../src/schema/index.ts'
 import { initShards, type ShardedOptions, shardedDriver } from '../../src/shards/index.ts'
 import { testDatabase } from './database.ts'
+import { hostileIfAsked } from './hostile-database.ts'
 
 /** The primaries of a test: two servers, the one of all tests and one of its own. */
 export const names = ['north', 'south'] as const
 export type Name = (typeof names)[number]
 
 export interface ShardsFixture {
+  urls: Record<Name, string>
   pools: Record<Name, pg.Pool>
   drivers: Record<Name, SessionDriver<pg.PoolClient>>
   hf: Holdfast<pg.PoolClient>
@@ -29,7 +31,7 @@ export function shardsFixture(beside = ''): ShardsFixture {
     server = await startPostgres()
     const urls = {
       north: (await testDatabase()).directUrl,
-      south: await createDatabase(server.url()),
+      south: await hostileIfAsked(await createDatabase(server.url())),
     }
     const pools = {
       north: new pg.Pool({ connectionString: urls.north, max: 8 }),
@@ -44,7 +46,7 @@ export function shardsFixture(beside = ''): ShardsFixture {
     await initShards(drivers)
     const create = (options?: ShardedOptions): Holdfast<pg.PoolClient> =>
       createHoldfast(shardedDriver(drivers, options))
-    Object.assign(fixture, { pools, drivers, create, hf: create() })
+    Object.assign(fixture, { urls, pools, drivers, create, hf: create() })
   })
   afterAll(async () => {
     for (const name of names) await fixture.pools[name].end()

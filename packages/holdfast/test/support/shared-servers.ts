@@ -10,6 +10,7 @@ import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { fromPg } from '../../src/drivers/pg.ts'
 import { migrate } from '../../src/schema/index.ts'
+import { isHostile, setAgainst, setTraps } from './hostile-database.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -19,6 +20,8 @@ declare module 'vitest' {
     pgbouncerUrl: string
     /** Name of a database with our schema installed, of which copies can be made. */
     installedDatabase: string
+    /** Of one without. */
+    emptyDatabase: string
     /** Whether the code under test is to connect through PgBouncer in this project. */
     throughPooler: boolean
   }
@@ -28,6 +31,7 @@ interface SharedServers {
   readonly postgres: PostgresServer
   readonly pgbouncer: PgBouncer
   readonly installed: string
+  readonly empty: string
 }
 
 interface Share {
@@ -42,12 +46,20 @@ const shelf = globalThis as { holdfastShare?: Share | undefined }
 async function startServers(): Promise<SharedServers> {
   const postgres = await startPostgres()
   const pgbouncer = await startPgBouncer(postgres)
-  return { postgres, pgbouncer, installed: await installOnce(postgres.url()) }
+  const empty = isHostile ? await trapsOnce(postgres.url()) : 'template0'
+  return { postgres, pgbouncer, installed: await installOnce(postgres.url(), empty), empty }
+}
+
+async function trapsOnce(server: string): Promise<string> {
+  const url = await createDatabase(server, 'hostile')
+  await setTraps(url)
+  return await closeForCopies(url)
 }
 
 /** Installing takes longer than copying, and hundreds of tests begin with it. */
-async function installOnce(server: string): Promise<string> {
-  const url = await createDatabase(server, 'installed')
+async function installOnce(server: string, empty: string): Promise<string> {
+  const url = await createDatabase(server, 'installed', empty)
+  if (isHostile) await setAgainst(url)
   const pool = new pg.Pool({ connectionString: url, max: 1 })
   await migrate(fromPg(pool))
   await pool.end()
@@ -59,10 +71,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   shelf.holdfastShare ??= { starting: startServers(), users: 0 }
   const share = shelf.holdfastShare
   share.users += 1
-  const { postgres, pgbouncer, installed } = await share.starting
+  const { postgres, pgbouncer, installed, empty } = await share.starting
   project.provide('postgresUrl', postgres.url())
   project.provide('pgbouncerUrl', pgbouncer.url())
   project.provide('installedDatabase', installed)
+  project.provide('emptyDatabase', empty)
   return async () => {
     share.users -= 1
     if (share.users > 0) return

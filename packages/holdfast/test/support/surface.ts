@@ -1,3 +1,4 @@
+import { randomUUID as fresh } from 'node:crypto'
 import type pg from 'pg'
 import type { Claims, TransactionClaims, Work, Worker } from '../../src/claims/index.ts'
 import type { Credits } from '../../src/credits/index.ts'
@@ -12,8 +13,7 @@ import type { Schedule } from '../../src/schedule/index.ts'
 import type { Stock } from '../../src/stock/index.ts'
 import type { Transactions } from '../../src/tx/index.ts'
 import { type Holdfast, lockKey } from '../../src/index.ts'
-import { optionsFor } from './claims-fixture.ts'
-import { fresh } from './ledger-fixture.ts'
+import { optionsFor } from './claims-table.ts'
 
 /**
  * Every method of everything that a Holdfast hands out, what it is to `close`, and how it is called so that it
@@ -363,4 +363,30 @@ export async function ownerOf(path: string, hf: Holdfast<Tx>, tx: Tx): Promise<u
     at = `${at}${name}.`
   }
   return on
+}
+
+/** How the surface calls a method: its name and its arguments. */
+export function callOf(path: string, tx: Tx): { method?: PropertyKey; right: unknown[] } {
+  const { call, opens } = surface[path] ?? {}
+  const make = call ?? opens?.['()']
+  let seen: { method?: PropertyKey; right: unknown[] } = { right: [] }
+  const noting = new Proxy(
+    {},
+    {
+      get:
+        (_, method) =>
+        (...right: unknown[]) => {
+          seen = { method, right }
+        },
+    },
+  )
+  make?.(noting as never, tx)
+  return seen
+}
+
+/** What a call has begun is not to go on. */
+export async function ended(given: unknown): Promise<void> {
+  const { stop, release } = (given ?? {}) as Partial<Record<'stop' | 'release', () => unknown>>
+  if (typeof stop === 'function') await stop.call(given)
+  else if (typeof release === 'function' && 'signal' in (given as object)) await release.call(given)
 }

@@ -1,32 +1,37 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { columnOf, type ClaimLayout, inStatus, type Literal, type Waiting } from './claims.ts'
 import { quoteIdentifier, tableText } from './identifier.ts'
+import { eq, gt, minus } from './operators.ts'
 
 /** A column as the catalogue has it. */
 export interface FoundColumn {
   readonly name: string
   readonly type: string
   readonly notNull: boolean
+  /** An array or a composite type, or a domain over one: there is no one text for its value. */
+  readonly compound: boolean
 }
 
 /** The columns of the table, and whether the key columns identify a row; no rows if it is not there. */
 export function describeTable({ table, key }: Waiting): Statement {
   return {
     text: `
-SELECT "#column".attname::text AS name, "#column".attnotnull::text AS "notNull",
+SELECT "#column".attname::pg_catalog.text AS name, "#column".attnotnull::pg_catalog.text AS "notNull",
        pg_catalog.format_type("#column".atttypid, NULL) AS type,
+       (SELECT ("#type".typcategory ${eq} ANY ('{A,C}'))::pg_catalog.text FROM pg_catalog.pg_type AS "#type"
+        WHERE "#type".oid ${eq} "#column".atttypid) AS compound,
        EXISTS (
          SELECT FROM pg_catalog.pg_index AS "#index"
-         WHERE "#index".indrelid = "#column".attrelid AND "#index".indisunique AND "#index".indisvalid
+         WHERE "#index".indrelid ${eq} "#column".attrelid AND "#index".indisunique AND "#index".indisvalid
            AND "#index".indpred IS NULL AND "#index".indexprs IS NULL
-           AND (SELECT pg_catalog.bool_and("#part".attname = ANY (ARRAY(
-                  SELECT pg_catalog.jsonb_array_elements_text($2::text::jsonb))))
-                FROM pg_catalog.unnest("#index".indkey[0:"#index".indnkeyatts - 1]) AS "#number"
+           AND (SELECT pg_catalog.bool_and("#part".attname ${eq} ANY (ARRAY(
+                  SELECT pg_catalog.jsonb_array_elements_text($2::pg_catalog.text::pg_catalog.jsonb))))
+                FROM pg_catalog.unnest("#index".indkey[0:"#index".indnkeyatts ${minus} 1]) AS "#number"
                 JOIN pg_catalog.pg_attribute AS "#part"
-                  ON "#part".attrelid = "#index".indrelid AND "#part".attnum = "#number")
-       )::text AS "unique"
+                  ON "#part".attrelid ${eq} "#index".indrelid AND "#part".attnum ${eq} "#number")
+       )::pg_catalog.text AS "unique"
 FROM pg_catalog.pg_attribute AS "#column"
-WHERE "#column".attrelid = pg_catalog.to_regclass($1::text) AND "#column".attnum > 0 AND NOT "#column".attisdropped`,
+WHERE "#column".attrelid ${eq} pg_catalog.to_regclass($1::pg_catalog.text) AND "#column".attnum ${gt} 0 AND NOT "#column".attisdropped`,
     values: [tableText(table), JSON.stringify(key)],
   }
 }

@@ -2,7 +2,9 @@ import type { Row, Statement } from '../../core/driver.ts'
 import { columnOf, equals, inStatus, isServed, type Literal } from './claims.ts'
 import type { FinishLayout } from './claims-finish.ts'
 import { quoteIdentifier, quoteLiteral, tableText } from './identifier.ts'
+import { comparing } from './own-operators.ts'
 import { columnList, sameKey, typedRecord } from './rows.ts'
+import { gt } from './operators.ts'
 
 /** Statements about rows that had their last attempt. Nobody works on them, so there is no token to fit. */
 
@@ -26,11 +28,13 @@ function returned(layout: DeadLayout): string {
   const { key, attempts, error, listedBy, asJson, columns } = layout
   const place = listedBy.map((column) => `${quoteLiteral(column)}, ${columnOf(column)}`)
   return [
-    ...key.map((column, at) => `${columnOf(column)}::text AS "#key${at}"`),
-    `${attempts === undefined ? 'NULL' : columnOf(attempts)}::text AS "#attempts"`,
-    `${error === undefined ? 'NULL' : columnOf(error)}::text AS "#error"`,
-    `pg_catalog.jsonb_build_object(${place.join(', ')})::text AS "#place"`,
-    ...(asJson ? [`pg_catalog.to_jsonb("#row")::text AS "#json"`] : columnList('"#row"', columns)),
+    ...key.map((column, at) => `${columnOf(column)}::pg_catalog.text AS "#key${at}"`),
+    `${attempts === undefined ? 'NULL' : columnOf(attempts)}::pg_catalog.text AS "#attempts"`,
+    `${error === undefined ? 'NULL' : columnOf(error)}::pg_catalog.text AS "#error"`,
+    `pg_catalog.jsonb_build_object(${place.join(', ')})::pg_catalog.text AS "#place"`,
+    ...(asJson
+      ? [`pg_catalog.to_jsonb("#row")::pg_catalog.text AS "#json"`]
+      : columnList('"#row"', columns)),
   ].join(', ')
 }
 
@@ -43,17 +47,29 @@ export function listDead(layout: DeadLayout, limit: number, after: string | unde
   const begin =
     after === undefined
       ? ''
-      : `WITH "#after" AS MATERIALIZED (SELECT ${typedRecord(table, '$2::text::jsonb')} AS "#typed")
+      : `WITH "#after" AS MATERIALIZED (SELECT ${typedRecord(table, '$2::pg_catalog.text::pg_catalog.jsonb')} AS "#typed")
 `
-  const beyond =
-    after === undefined
-      ? ''
-      : ` AND (${by}) > (${place.map((each) => `(SELECT ${each} FROM "#after")`).join(', ')})`
+  const beyond = after === undefined ? '' : ` AND ${isBehind(layout, place)}`
   return {
     text: `${begin}SELECT ${returned(layout)} FROM ${table} AS "#row"
-WHERE ${isDead(layout)}${beyond} ORDER BY ${by} LIMIT $1::text::int8`,
+WHERE ${isDead(layout)}${beyond} ORDER BY ${by} LIMIT $1::pg_catalog.text::pg_catalog.int8`,
     values: [String(limit), ...(after === undefined ? [] : [after])],
   }
+}
+
+/** A row of columns behind a place. Where types have operators of their own, column by column. */
+function isBehind(layout: DeadLayout, place: readonly string[]): string {
+  const { listedBy, operators } = layout
+  const at = place.map((each) => `(SELECT ${each} FROM "#after")`)
+  if (operators === undefined) {
+    return `(${listedBy.map(columnOf).join(', ')}) ${gt} (${at.join(', ')})`
+  }
+  const terms = listedBy.map((column, n) =>
+    [...listedBy.slice(0, n), column]
+      .map((each, m) => `${columnOf(each)} ${comparing(layout, each, m < n ? '=' : '>')} ${at[m]}`)
+      .join(' AND '),
+  )
+  return `(${terms.join(' OR ')})`
 }
 
 function given({ table, key }: DeadLayout): string {
@@ -62,7 +78,7 @@ function given({ table, key }: DeadLayout): string {
   SELECT "#g"."#at", ${typed.join(', ')}
   FROM (
     SELECT "#element"."#at", ${typedRecord(tableText(table), '"#element"."#value"')} AS "#typed"
-    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+    FROM pg_catalog.jsonb_array_elements($1::pg_catalog.text::pg_catalog.jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
   ) AS "#g"
 )`
 }
@@ -77,7 +93,7 @@ function keysJson({ key }: DeadLayout, keys: readonly (readonly string[])[]): st
 export function findDead(layout: DeadLayout, key: readonly string[]): Statement {
   return {
     text: `WITH ${given(layout)} SELECT ${returned(layout)}
-FROM "#given" JOIN ${tableText(layout.table)} AS "#row" ON ${sameKey('"#row"', '"#given"', layout.key)}
+FROM "#given" JOIN ${tableText(layout.table)} AS "#row" ON ${sameKey('"#row"', '"#given"', layout.key, layout)}
 WHERE ${isDead(layout)}`,
     values: [keysJson(layout, [key])],
   }
@@ -90,7 +106,7 @@ export function changeDead(
   keys: readonly (readonly string[])[],
 ): Statement {
   const table = tableText(layout.table)
-  const onHeld = sameKey('"#row"', '"#held"', layout.key)
+  const onHeld = sameKey('"#row"', '"#held"', layout.key, layout)
   const { status, pending, attempts, token, leaseUntil, runAt } = layout
   const set = [
     `${quoteIdentifier(status)} = ${pending ?? 'NULL'}`,
@@ -110,14 +126,14 @@ export function changeDead(
   return {
     text: `WITH ${given(layout)}, "#held" AS MATERIALIZED (
   SELECT "#given"."#at", ${keyColumns}
-  FROM "#given" JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#given"', layout.key)}
-  WHERE ${equals(columnOf(status), layout.dead)} AND ${isDead(layout)}
+  FROM "#given" JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#given"', layout.key, layout)}
+  WHERE ${equals(layout, status, layout.dead)} AND ${isDead(layout)}
   ORDER BY ${layout.key.toSorted().map(columnOf).join(', ')}
   FOR UPDATE OF "#row"
 ), "#changed" AS (
   ${change} RETURNING "#held"."#at"
 )
-SELECT "#changed"."#at"::text AS at FROM "#changed"`,
+SELECT "#changed"."#at"::pg_catalog.text AS at FROM "#changed"`,
     values: [keysJson(layout, keys)],
     columns: ['at'],
   }

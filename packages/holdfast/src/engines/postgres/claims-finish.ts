@@ -13,6 +13,7 @@ import {
 import { textOf } from './claims-texts.ts'
 import { quoteIdentifier, quoteLiteral, tableText } from './identifier.ts'
 import { sameKey, typedRecord } from './rows.ts'
+import { eq, ge, jsonText, lt, minus } from './operators.ts'
 
 /** What becomes of claimed rows: statements that do something only where the token still fits. */
 export interface FinishLayout extends ClaimLayout {
@@ -48,7 +49,7 @@ export interface FinishItem {
 function isSpent({ attempts, dead, maxAttempts }: FinishLayout): string {
   if (attempts === undefined || dead === undefined) return 'false'
   const most = typeof maxAttempts === 'number' ? String(maxAttempts) : columnOf(maxAttempts.column)
-  return `coalesce(${columnOf(attempts)} >= ${most}, false)`
+  return `coalesce(${columnOf(attempts)} ${ge} ${most}, false)`
 }
 
 function set(column: string | undefined, value: string): string[] {
@@ -85,7 +86,7 @@ function changes(layout: FinishLayout, verb: FinishVerb, leaseMs: string): strin
         ...set(leaseUntil, 'NULL'),
         ...(attempts === undefined
           ? []
-          : set(attempts, `greatest(coalesce(${columnOf(attempts)}, 0) - 1, 0)`)),
+          : set(attempts, `greatest(coalesce(${columnOf(attempts)}, 0) ${minus} 1, 0)`)),
       ]
     case 'fail':
       return [
@@ -118,11 +119,11 @@ export const finishAnswers = {
 function given(layout: Waiting, count: number): string {
   const typed = layout.key.map((column) => `("#g"."#typed").${quoteIdentifier(column)}`)
   return `"#given" AS MATERIALIZED (
-  SELECT "#g"."#at", ${typed.join(', ')}, "#g"."#value" ->> '#token' AS "#token",
-         coalesce(("#g"."#value" ->> '#delay')::int8, 0) AS "#delay", "#g"."#value" ->> '#error' AS "#error"
+  SELECT "#g"."#at", ${typed.join(', ')}, "#g"."#value" ${jsonText} '#token' AS "#token",
+         coalesce(("#g"."#value" ${jsonText} '#delay')::pg_catalog.int8, 0) AS "#delay", "#g"."#value" ${jsonText} '#error' AS "#error"
   FROM (
     SELECT "#element"."#at", "#element"."#value", ${typedRecord(tableText(layout.table), '"#element"."#value"')} AS "#typed"
-    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+    FROM pg_catalog.jsonb_array_elements($1::pg_catalog.text::pg_catalog.jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
     LIMIT ${atMost(count)}
   ) AS "#g"${allHere(layout)}
 )`
@@ -134,8 +135,8 @@ function allHere({ shard }: Waiting): string {
   const bucket = quoteLiteral(shard.bucket)
   return `
   WHERE ${quoteIdentifier(shard.schema)}.here(ARRAY(
-    SELECT DISTINCT ("#each"."#item" ->> ${bucket})::int4
-    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) AS "#each"("#item")))`
+    SELECT DISTINCT ("#each"."#item" ${jsonText} ${bucket})::pg_catalog.int4
+    FROM pg_catalog.jsonb_array_elements($1::pg_catalog.text::pg_catalog.jsonb) AS "#each"("#item")))`
 }
 
 /**
@@ -164,10 +165,10 @@ export function finishRows(
 function finishText(layout: FinishLayout, verb: FinishVerb, count: number): string {
   const table = tableText(layout.table)
   const order = layout.key.toSorted().map(columnOf).join(', ')
-  const fits = `${columnOf(layout.token)}::text = "#given"."#token"`
+  const fits = `${columnOf(layout.token)}::pg_catalog.text ${eq} "#given"."#token"`
   const keys = layout.key.map(columnOf).join(', ')
-  const onKey = sameKey('"#row"', '"#given"', layout.key)
-  const onHeld = sameKey('"#row"', '"#held"', layout.key)
+  const onKey = sameKey('"#row"', '"#given"', layout.key, layout)
+  const onHeld = sameKey('"#row"', '"#held"', layout.key, layout)
   const state =
     verb === 'fail'
       ? `CASE WHEN ${isSpent(layout)} THEN '${finishAnswers.dead}' ELSE '${finishAnswers.kept}' END`
@@ -175,26 +176,26 @@ function finishText(layout: FinishLayout, verb: FinishVerb, count: number): stri
   const change =
     verb === 'complete' && layout.done === undefined
       ? `DELETE FROM ${table} AS "#row" USING "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
-      : `UPDATE ${table} AS "#row" SET ${changes(layout, verb, '$2::text::int8').join(', ')}
+      : `UPDATE ${table} AS "#row" SET ${changes(layout, verb, '$2::pg_catalog.text::pg_catalog.int8').join(', ')}
   FROM "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
   return `WITH ${given(layout, count)}, "#held" AS MATERIALIZED (
   SELECT "#given"."#at", "#given"."#delay", "#given"."#error", ${keys}
   FROM "#given" JOIN ${table} AS "#row" ON ${onKey}
-  WHERE CASE WHEN ${fits} AND ${equals(columnOf(layout.status), layout.claimed)} THEN true ELSE false END
+  WHERE CASE WHEN ${fits} AND ${equals(layout, layout.status, layout.claimed)} THEN true ELSE false END
   ORDER BY ${order}
   FOR NO KEY UPDATE OF "#row"${verb === 'heartbeat' ? ' SKIP LOCKED' : ''}
 ), "#changed" AS (
   ${change}
 )
 SELECT pg_catalog.string_agg(coalesce("#changed"."#state", ${otherwise(layout, verb, `${onKey} AND ${fits}`)}), '' ORDER BY "#given"."#at") AS answer
-FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" = "#given"."#at"`
+FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" ${eq} "#given"."#at"`
 }
 
 /** What a claim without a changed row is: lost, but for what the statement's snapshot still shows. */
 function otherwise(layout: FinishLayout, verb: FinishVerb, mine: string): string {
   const seen = (status: Literal, as: string): string =>
     `CASE WHEN EXISTS (SELECT FROM ${tableText(layout.table)} AS "#row"
-    WHERE ${mine} AND ${equals(columnOf(layout.status), status)}) THEN '${as}' ELSE '${finishAnswers.lost}' END`
+    WHERE ${mine} AND ${equals(layout, layout.status, status)}) THEN '${as}' ELSE '${finishAnswers.lost}' END`
   if (verb === 'heartbeat') return seen(layout.claimed, finishAnswers.busy)
   if (verb === 'complete' && layout.done !== undefined && layout.done !== null)
     return seen(layout.done, finishAnswers.kept)
@@ -219,8 +220,8 @@ function itemsJson({ key }: Waiting, items: readonly FinishItem[]): string {
 /** Rows that this transaction has taken are done. They are locked, so nothing has to be fenced. */
 export function finishTaken(layout: TakeLayout, keys: readonly (readonly string[])[]): Statement {
   const table = tableText(layout.table)
-  const onGiven = sameKey('"#row"', '"#given"', layout.key)
-  const pending = equals(columnOf(layout.status), layout.pending)
+  const onGiven = sameKey('"#row"', '"#given"', layout.key, layout)
+  const pending = equals(layout, layout.status, layout.pending)
   const change =
     layout.done === undefined
       ? `DELETE FROM ${table} AS "#row" USING "#given" WHERE ${onGiven} AND ${pending}`
@@ -233,7 +234,7 @@ export function finishTaken(layout: TakeLayout, keys: readonly (readonly string[
   ${change} RETURNING "#given"."#at"
 )
 SELECT pg_catalog.string_agg(CASE WHEN "#changed"."#at" IS NULL THEN '${finishAnswers.lost}' ELSE '${finishAnswers.kept}' END, '' ORDER BY "#given"."#at") AS answer
-FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" = "#given"."#at"`,
+FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" ${eq} "#given"."#at"`,
     values: [
       itemsJson(
         layout,
@@ -261,17 +262,17 @@ export function recoverRows(layout: FinishLayout, limit: number): Statement {
   return {
     text: `WITH "#stale" AS MATERIALIZED (
   SELECT ${keys} FROM ${table} AS "#row"
-  WHERE ${inStatus(layout, layout.claimed)} AND ${lease} < pg_catalog.statement_timestamp()${isServed(layout)}
+  WHERE ${inStatus(layout, layout.claimed)} AND ${lease} ${lt} pg_catalog.statement_timestamp()${isServed(layout)}
   ORDER BY ${lease}
-  LIMIT $1::text::int8
+  LIMIT $1::pg_catalog.text::pg_catalog.int8
   FOR NO KEY UPDATE OF "#row" SKIP LOCKED
 ), "#freed" AS (
   UPDATE ${table} AS "#row" SET ${set_.join(', ')}
-  FROM "#stale" WHERE ${sameKey('"#row"', '"#stale"', layout.key)}
+  FROM "#stale" WHERE ${sameKey('"#row"', '"#stale"', layout.key, layout)}
   RETURNING ${isSpent(layout)} AS "#dead"
 )
-SELECT pg_catalog.count(*)::text AS freed,
-       (pg_catalog.count(*) FILTER (WHERE "#dead"))::text AS dead
+SELECT pg_catalog.count(*)::pg_catalog.text AS freed,
+       (pg_catalog.count(*) FILTER (WHERE "#dead"))::pg_catalog.text AS dead
 FROM "#freed"`,
     values: [String(limit)],
     columns: ['freed', 'dead'],

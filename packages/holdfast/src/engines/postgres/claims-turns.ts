@@ -6,10 +6,13 @@ import {
   isDue,
   type RateLimit,
   rateRoom,
+  type Turns,
   type Waiting,
 } from './claims.ts'
 import { quoteIdentifier, quoteLiteral, tableText } from './identifier.ts'
+import { comparing } from './own-operators.ts'
 import { typedRecord } from './rows.ts'
+import { cat, gt, lt } from './operators.ts'
 
 /** Whose turn it is. */
 export interface TurnRequest {
@@ -50,10 +53,10 @@ export function lockTurns(
   const key = `"#turn".${quoteIdentifier(request.column)}`
   const inFlight = `(SELECT pg_catalog.count(*) FROM (
       SELECT FROM ${table} AS "#row"
-      WHERE ${inStatus(layout, layout.claimed)} AND ${columnOf(request.column)} = ${key} LIMIT ${limit}) AS "#some")`
+      WHERE ${inStatus(layout, layout.claimed)} AND ${columnOf(request.column)} ${comparing(layout, request.column, '=')} ${key} LIMIT ${limit}) AS "#some")`
   const room = [
-    ...(limit === undefined ? [] : [`${inFlight} < ${limit}`]),
-    ...(rate === undefined ? [] : [`${rateRoom(rate, key)} > 0`]),
+    ...(limit === undefined ? [] : [`${inFlight} ${lt} ${limit}`]),
+    ...(rate === undefined ? [] : [`${rateRoom(rate, key)} ${gt} 0`]),
   ].join(' AND ')
   return turns(
     layout,
@@ -63,13 +66,25 @@ export function lockTurns(
   )
 }
 
+/** Rows for each key, one more for the first ones where it does not divide. */
+export function turnsOf(
+  column: string,
+  keys: readonly string[],
+  rows: number,
+  { limit, rate }: KeyLimits,
+): Turns {
+  const [each, over] = [Math.floor(rows / keys.length), rows % keys.length]
+  const shares = keys.map((key, at) => ({ [column]: key, '#share': each + (at < over ? 1 : 0) }))
+  return { column, limit, rate, keysJson: JSON.stringify(shares), count: keys.length }
+}
+
 /** Writes down what was claimed of each key; see `sql/app/note_claims.sql`. */
 export function noteClaims(
   { schema, name, perMs }: RateLimit,
   claimed: Readonly<Record<string, number>>,
 ): Statement {
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.note_claims($1::text, $2::text::jsonb, $3::text::int8) AS answer`,
+    text: `SELECT ${quoteIdentifier(schema)}.note_claims($1::pg_catalog.text, $2::pg_catalog.text::pg_catalog.jsonb, $3::pg_catalog.text::pg_catalog.int8) AS answer`,
     values: [name, JSON.stringify(claimed), String(perMs)],
     columns: ['answer'],
   }
@@ -78,7 +93,7 @@ export function noteClaims(
 /** One lock for each table and key; by the table's oid, so that it does not matter how it is written. */
 function lockOf({ table }: Waiting, key: string): string {
   const name = quoteLiteral(tableText(table))
-  return `pg_catalog.hashtextextended(${name}::pg_catalog.regclass::oid::text || ':' || ${key}::text, 4242)`
+  return `pg_catalog.hashtextextended(${name}::pg_catalog.regclass::pg_catalog.oid::pg_catalog.text ${cat} ':' ${cat} ${key}::pg_catalog.text, 4242)`
 }
 
 function turns(
@@ -89,7 +104,8 @@ function turns(
 ): Statement {
   const table = tableText(waiting.table)
   const turn = quoteIdentifier(column)
-  const cursor = `(${typedRecord(table, '$2::text::jsonb')}).${turn}`
+  const cursor = `(${typedRecord(table, '$2::pg_catalog.text::pg_catalog.jsonb')}).${turn}`
+  const beyond = comparing(waiting, column, '>')
   // Jumps from one key to the next.
   const walk = (name: string, from: string, until: string): string => {
     const next = (more: string): string => `(
@@ -99,7 +115,7 @@ function turns(
     return `${name}(${turn}) AS (
   SELECT ${next(from)}
   UNION ALL
-  SELECT ${next(` AND ${columnOf(column)} > ${name}.${turn}`)} FROM ${name} WHERE ${name}.${turn} IS NOT NULL
+  SELECT ${next(` AND ${columnOf(column)} ${beyond} ${name}.${turn}`)} FROM ${name} WHERE ${name}.${turn} IS NOT NULL
 )`
   }
   const last = '(SELECT "#cursor"."#last" FROM "#cursor")'
@@ -107,15 +123,15 @@ function turns(
     after === undefined
       ? `${walk('"#ahead"', '', '')}`
       : `"#cursor"("#last") AS MATERIALIZED (SELECT ${cursor}),
-${walk('"#ahead"', ` AND ${columnOf(column)} > ${last}`, '')},
-${walk('"#behind"', '', ` AND ${columnOf(column)} <= ${last}`)}`
+${walk('"#ahead"', ` AND ${columnOf(column)} ${beyond} ${last}`, '')},
+${walk('"#behind"', '', ` AND ${columnOf(column)} ${comparing(waiting, column, '<=')} ${last}`)}`
   const both = after === undefined ? `TABLE "#ahead"` : `TABLE "#ahead" UNION ALL TABLE "#behind"`
   return {
     text: `WITH RECURSIVE ${walks}
-SELECT "#turn".${turn}::text AS "#key", (${lock})::text AS "#lock"
+SELECT "#turn".${turn}::pg_catalog.text AS "#key", (${lock})::pg_catalog.text AS "#lock"
 FROM (${both}) AS "#turn"
 WHERE "#turn".${turn} IS NOT NULL AND ${condition}
-LIMIT $1::text::int8`,
+LIMIT $1::pg_catalog.text::pg_catalog.int8`,
     values: [String(most), ...(after === undefined ? [] : [JSON.stringify({ [column]: after })])],
     columns: ['#key', '#lock'],
   }

@@ -1,9 +1,11 @@
 import type { Row, Statement } from '../../core/driver.ts'
-import { quoteIdentifier, quoteLiteral, type TableName, tableText } from './identifier.ts'
+import { quoteIdentifier, quoteLiteral, tableText } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
+import { type Compared, comparing } from './own-operators.ts'
 import { textOf } from './claims-texts.ts'
 import { type Columns, columnList, sameKey, typedRecord } from './rows.ts'
 import { isTrue } from '../../core/is-true.ts'
+import { eq, jsonText, le, minus, plus, times } from './operators.ts'
 
 /**
  * Statements that claim rows of a table of the caller's. Names of our own start with `#`, so that
@@ -22,8 +24,7 @@ export interface PriorityColumn {
 }
 
 /** Which rows wait, and in which order. */
-export interface Waiting {
-  readonly table: TableName
+export interface Waiting extends Compared {
   readonly key: readonly string[]
   readonly status: string
   readonly pending: Literal
@@ -61,7 +62,7 @@ export interface RateLimit {
 
 /** How many rows of a key the rate leaves right now. */
 export function rateRoom({ schema, name, most, perMs }: RateLimit, key: string): string {
-  return `${quoteIdentifier(schema)}.rate_room(${quoteLiteral(name)}, ${key}::text, ${most}, ${perMs})`
+  return `${quoteIdentifier(schema)}.rate_room(${quoteLiteral(name)}, ${key}::pg_catalog.text, ${most}, ${perMs})`
 }
 
 /** Turns of keys: which ones, and how many rows of each. */
@@ -93,15 +94,20 @@ export function columnOf(column: string): string {
 }
 
 /** `IS NULL` is what SQL calls being equal to null. */
-export function equals(left: string, value: Literal): string {
-  return value === null ? `${left} IS NULL` : `${left} = ${value}`
+export function equals(
+  compared: Pick<Compared, 'operators'>,
+  column: string,
+  value: Literal,
+): string {
+  const left = columnOf(column)
+  return value === null ? `${left} IS NULL` : `${left} ${comparing(compared, column, '=')} ${value}`
 }
 
 /** The conditions of our rows with this status. */
-export function inStatus({ status, where }: Waiting, value: Literal): string {
+export function inStatus(waiting: Waiting, value: Literal): string {
   return [
-    equals(columnOf(status), value),
-    ...where.map(([column, fixed]) => equals(columnOf(column), fixed)),
+    equals(waiting, waiting.status, value),
+    ...waiting.where.map(([column, fixed]) => equals(waiting, column, fixed)),
   ].join(' AND ')
 }
 
@@ -115,7 +121,7 @@ export function isServed({ shard }: Waiting): string {
 export function isDue(waiting: Waiting): string {
   const { runAt } = waiting
   const due =
-    runAt === undefined ? '' : ` AND ${columnOf(runAt)} <= pg_catalog.statement_timestamp()`
+    runAt === undefined ? '' : ` AND ${columnOf(runAt)} ${le} pg_catalog.statement_timestamp()`
   return `${inStatus(waiting, waiting.pending)}${due}${isServed(waiting)}`
 }
 
@@ -129,7 +135,7 @@ function orderOf({ priority, order }: Waiting): string {
 }
 
 /** At REPEATABLE READ and above the rows that others have changed would be errors, not skipped. */
-const readCommitted = "pg_catalog.current_setting('transaction_isolation') = 'read committed'"
+const readCommitted = `pg_catalog.current_setting('transaction_isolation') ${eq} 'read committed'`
 
 /**
  * The next rows, locked, those that others have locked left out. FOR NO KEY UPDATE does not meet the
@@ -147,7 +153,7 @@ function picked(waiting: Waiting, request: ClaimRequest, wanted: string): string
     FOR NO KEY UPDATE OF ${row} SKIP LOCKED`
   if (turns !== undefined) {
     const turn = quoteIdentifier(turns.column)
-    const more = ` AND ${columnOf(turns.column)} = "#turn".${turn}`
+    const more = ` AND ${columnOf(turns.column)} ${comparing(waiting, turns.column, '=')} "#turn".${turn}`
     return `
   SELECT "#mine".* FROM "#turn" CROSS JOIN LATERAL (${pick(more, orderOf(waiting), shareOf(waiting, turns))}
   ) AS "#mine"
@@ -159,7 +165,7 @@ function picked(waiting: Waiting, request: ClaimRequest, wanted: string): string
   // Each priority by itself: its rows end at the first one in the future, however many follow. The
   // loop goes through the priorities in order, and stops as soon as there is enough.
   const level = quoteIdentifier(priority.column)
-  const more = ` AND ${columnOf(priority.column)} = "#level".${level}`
+  const more = ` AND ${columnOf(priority.column)} ${comparing(waiting, priority.column, '=')} "#level".${level}`
   const inOrder = waiting.order.map(columnOf).join(', ')
   return first(`
     SELECT "#mine".* FROM "#level" CROSS JOIN LATERAL (${pick(more, inOrder, most)}
@@ -177,7 +183,7 @@ function first(some: string): string {
   return `
   SELECT "#some".* FROM (${some}
   ) AS "#some"
-  LIMIT $1::text::int8`
+  LIMIT $1::pg_catalog.text::pg_catalog.int8`
 }
 
 /** The next power of two: few texts for all sizes. */
@@ -191,8 +197,8 @@ function shareOf(waiting: Waiting, { column, limit, rate }: Turns): string {
   const key = `"#turn".${quoteIdentifier(column)}`
   const rooms = rate === undefined ? [share] : [share, rateRoom(rate, key)]
   if (limit !== undefined && isClaimLayout(waiting)) {
-    const claimed = `${inStatus(waiting, waiting.claimed)} AND ${columnOf(column)} = ${key}`
-    rooms.push(`${limit} - (
+    const claimed = `${inStatus(waiting, waiting.claimed)} AND ${columnOf(column)} ${comparing(waiting, column, '=')} ${key}`
+    rooms.push(`${limit} ${minus} (
       SELECT pg_catalog.count(*) FROM ${tableText(waiting.table)} AS ${row} WHERE ${claimed})`)
   }
   return rooms.length === 1 ? share : `greatest(0, least(${rooms.join(', ')}))`
@@ -211,8 +217,8 @@ function before(waiting: Waiting, { turns }: ClaimRequest): string {
   SELECT ("#given"."#typed").${turn} AS ${turn}, "#given"."#share"
   FROM (
     SELECT ${typedRecord(table, '"#element"."#value"')} AS "#typed",
-           ("#element"."#value" ->> '#share')::int8 AS "#share"
-    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+           ("#element"."#value" ${jsonText} '#share')::pg_catalog.int8 AS "#share"
+    FROM pg_catalog.jsonb_array_elements($1::pg_catalog.text::pg_catalog.jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
     ORDER BY "#element"."#at"
     LIMIT ${atMost(turns.count)}
   ) AS "#given"
@@ -225,7 +231,7 @@ function before(waiting: Waiting, { turns }: ClaimRequest): string {
     SELECT ${columnOf(priority.column)} FROM ${table} AS ${row}
     WHERE ${inStatus(waiting, waiting.pending)}${more}
     ORDER BY 1${priority.first === 'largest' ? ' DESC' : ''} LIMIT 1)`
-  const beyond = ` AND ${columnOf(priority.column)} ${priority.first === 'largest' ? '<' : '>'} "#level".${level}`
+  const beyond = ` AND ${columnOf(priority.column)} ${comparing(waiting, priority.column, priority.first === 'largest' ? '<' : '>')} "#level".${level}`
   return `"#level"(${level}) AS (
   SELECT ${next('')}
   UNION ALL
@@ -253,18 +259,18 @@ function placed(key: readonly string[]): string {
 
 function returnedColumns({ columns, texts }: Waiting): readonly string[] {
   if (texts === undefined) return columnList(row, columns)
-  return texts.map((column) => `${columnOf(column)}::text AS ${quoteIdentifier(column)}`)
+  return texts.map((column) => `${columnOf(column)}::pg_catalog.text AS ${quoteIdentifier(column)}`)
 }
 
 function keyTexts(key: readonly string[]): string {
-  return key.map((column, at) => `${columnOf(column)}::text AS "#key${at}"`).join(', ')
+  return key.map((column, at) => `${columnOf(column)}::pg_catalog.text AS "#key${at}"`).join(', ')
 }
 
 /** The rows; if joined, at least one line that says what was found out about the transaction. */
 function answer(from: string, { joined }: ClaimRequest): string {
-  if (!joined) return `SELECT * FROM ${from} ORDER BY "#at"::int8`
-  return `SELECT (${readCommitted})::text AS "#fresh", ${from}.*
-FROM (SELECT 1) AS "#one" LEFT JOIN ${from} ON true ORDER BY "#at"::int8`
+  if (!joined) return `SELECT * FROM ${from} ORDER BY "#at"::pg_catalog.int8`
+  return `SELECT (${readCommitted})::pg_catalog.text AS "#fresh", ${from}.*
+FROM (SELECT 1) AS "#one" LEFT JOIN ${from} ON true ORDER BY "#at"::pg_catalog.int8`
 }
 
 /** Locks the rows and writes the lease into them. The token is what fences everything later. */
@@ -294,25 +300,25 @@ function claimText(layout: ClaimLayout, request: ClaimRequest): string {
   const { attempts, holder } = layout
   const set = [
     `${quoteIdentifier(layout.status)} = ${layout.claimed}`,
-    `${quoteIdentifier(layout.token)} = $2::text::uuid`,
-    `${quoteIdentifier(layout.leaseUntil)} = ${afterNow('$3::text::int8')}`,
+    `${quoteIdentifier(layout.token)} = $2::pg_catalog.text::pg_catalog.uuid`,
+    `${quoteIdentifier(layout.leaseUntil)} = ${afterNow('$3::pg_catalog.text::pg_catalog.int8')}`,
     ...(attempts === undefined
       ? []
-      : [`${quoteIdentifier(attempts)} = coalesce(${columnOf(attempts)}, 0) + 1`]),
-    ...(holder === undefined ? [] : [`${quoteIdentifier(holder)} = $4::text`]),
+      : [`${quoteIdentifier(attempts)} = coalesce(${columnOf(attempts)}, 0) ${plus} 1`]),
+    ...(holder === undefined ? [] : [`${quoteIdentifier(holder)} = $4::pg_catalog.text`]),
   ]
   const returned = [
-    '"#placed"."#at"::text AS "#at"',
+    '"#placed"."#at"::pg_catalog.text AS "#at"',
     keyTexts(layout.key),
-    `${attempts === undefined ? 'NULL' : columnOf(attempts)}::text AS "#attempt"`,
+    `${attempts === undefined ? 'NULL' : columnOf(attempts)}::pg_catalog.text AS "#attempt"`,
     ...(request.turns?.rate === undefined
       ? []
-      : [`${columnOf(request.turns.column)}::text AS "#turn"`]),
+      : [`${columnOf(request.turns.column)}::pg_catalog.text AS "#turn"`]),
     ...returnedColumns(layout),
   ]
   return `${opening(layout, request, layout.key.map(columnOf).join(', '))}, "#claimed" AS (
   UPDATE ${tableText(layout.table)} AS ${row} SET ${set.join(', ')}
-  FROM ${placed(layout.key)} WHERE ${sameKey(row, '"#placed"', layout.key)}
+  FROM ${placed(layout.key)} WHERE ${sameKey(row, '"#placed"', layout.key, layout)}
   RETURNING ${returned.join(', ')}
 )
 ${answer('"#claimed"', request)}`
@@ -330,14 +336,14 @@ function takeText(waiting: Waiting, request: ClaimRequest): string {
   // As they are under the lock, and not as the statement first saw them.
   const wanted = [keyTexts(waiting.key), ...returnedColumns(waiting)].join(', ')
   return `${opening(waiting, request, wanted)}, "#taken" AS MATERIALIZED (
-  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::text AS "#at" FROM "#picked"
+  SELECT "#picked".*, (pg_catalog.row_number() OVER ())::pg_catalog.text AS "#at" FROM "#picked"
 )
 ${answer('"#taken"', request)}`
 }
 
 /** A moment so many milliseconds from now, by the server's clock. */
 export function afterNow(ms: string): string {
-  return `pg_catalog.clock_timestamp() + ${ms} * interval '1 millisecond'`
+  return `pg_catalog.clock_timestamp() ${plus} (${ms} ${times} interval '1 millisecond')`
 }
 
 /** One row of an answer: ours with `#`, and the caller's. */
@@ -382,6 +388,6 @@ export function claimedRows(waiting: Waiting, rows: readonly Row[]): ClaimedRow[
 
 /** Whether `joinMarker` came before, in the same transaction. */
 export const isJoined: Statement = {
-  text: `SELECT coalesce(${isMarked}, false)::text AS joined`,
+  text: `SELECT coalesce(${isMarked}, false)::pg_catalog.text AS joined`,
   values: [],
 }

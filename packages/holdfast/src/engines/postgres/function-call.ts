@@ -2,13 +2,11 @@ import type { Scope } from '../../core/bucket.ts'
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
+import { parameter, parameters, type ParameterType } from './parameter.ts'
 import { limitNumbers, type LimitRequest, shortestLimitMs } from './wait-limit.ts'
 
 /** A parameter: its type in SQL and the value, which is sent as text. */
-export type Argument = readonly [
-  type: 'text' | 'uuid' | 'integer' | 'bigint' | 'boolean' | 'jsonb' | 'timestamptz',
-  value: Value,
-]
+export type Argument = readonly [type: ParameterType, value: Value]
 
 /** A call of one of our functions that answers one text, in a column `answer`. */
 export interface FunctionCall {
@@ -29,15 +27,14 @@ export function functionCall(
   scopes?: readonly Scope[],
   limit?: LimitRequest,
 ): FunctionCall {
-  const list = args.map(([type], at) => `$${at + 1}::text${type === 'text' ? '' : `::${type}`}`)
-  const call = `${quoteIdentifier(schema)}.${name}(${list.join(', ')})::text`
+  const call = `${quoteIdentifier(schema)}.${name}(${parameters(args.map(([type]) => type))})::pg_catalog.text`
   const values = args.map(([, value]) => (value === null ? null : String(value)))
   const [limited, restored] = limit === undefined ? ['', ''] : limitText(limit, args.length + 1)
   if (limit !== undefined) {
     values.push(...limitNumbers(limit))
     name = `${name}_limited${limit.yields ? '_y' : ''}${limit.limitMs === undefined ? '' : '_l'}${limit.budgetMs === undefined ? '' : '_b'}`
   }
-  const pid = 'pg_catalog.pg_backend_pid()::text AS pid'
+  const pid = 'pg_catalog.pg_backend_pid()::pg_catalog.text AS pid'
   const columns = ['answer', 'pid']
   const touched = scopes === undefined ? {} : { scopes }
   return {
@@ -69,9 +66,9 @@ export function connectingWithin({ plain, marked }: FunctionCall, ms: number): F
  */
 function limitText(limit: LimitRequest, first: number): readonly [from: string, column: string] {
   const current = "pg_catalog.current_setting('lock_timeout')"
-  const ms = shortestLimitMs(limit, (at) => `$${first + at}::text::int8`, current)
+  const ms = shortestLimitMs(limit, (at) => parameter(first + at, 'int8'), current)
   return [
-    ` FROM (SELECT ${current} AS saved, pg_catalog.set_config('lock_timeout', ${ms}::text, true) AS set OFFSET 0) AS limited`,
+    ` FROM (SELECT ${current} AS saved, pg_catalog.set_config('lock_timeout', ${ms}::pg_catalog.text, true) AS set OFFSET 0) AS limited`,
     ", pg_catalog.set_config('lock_timeout', limited.saved, true) AS restored",
   ]
 }

@@ -9,7 +9,7 @@ export function listGrants(
   most: number,
 ): Statement {
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.list_grants($1::text::smallint, $2::text::uuid, $3::text::boolean, $4::text::integer) AS answer`,
+    text: `SELECT ${quoteIdentifier(schema)}.list_grants($1::pg_catalog.text::smallint, $2::pg_catalog.text::pg_catalog.uuid, $3::pg_catalog.text::boolean, $4::pg_catalog.text::integer) AS answer`,
     values: [String(bucket), base, String(ended), String(most)],
     name: 'ledger_grants',
     scopes: [bucket],

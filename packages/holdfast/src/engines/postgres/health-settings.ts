@@ -1,6 +1,7 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isTrue } from '../../core/is-true.ts'
+import { eq, ne, plus } from './operators.ts'
 
 /** Where the value of a setting comes from, the strongest first. */
 export type SettingLevel =
@@ -32,21 +33,21 @@ export interface Setting {
 export function readSettings(names: readonly string[], role: string | undefined): Statement {
   return {
     text: `
-SELECT known.name::text AS name, known.setting AS value, known.reset_val AS reset, known.source AS source,
-       (known.context = 'postmaster')::text AS "needsRestart", given.value AS given, given.level AS level,
-       coalesce($2::text = CURRENT_USER, false)::text AS "own"
-FROM pg_catalog.jsonb_array_elements_text($1::text::jsonb) AS wanted
-JOIN pg_catalog.pg_settings AS known ON known.name = wanted
+SELECT known.name::pg_catalog.text AS name, known.setting AS value, known.reset_val AS reset, known.source AS source,
+       (known.context ${eq} 'postmaster')::pg_catalog.text AS "needsRestart", given.value AS given, given.level AS level,
+       coalesce($2::pg_catalog.text ${eq} CURRENT_USER, false)::pg_catalog.text AS "own"
+FROM pg_catalog.jsonb_array_elements_text($1::pg_catalog.text::pg_catalog.jsonb) AS wanted
+JOIN pg_catalog.pg_settings AS known ON known.name ${eq} wanted
 LEFT JOIN LATERAL (
-  SELECT pg_catalog.substr(entry, pg_catalog.strpos(entry, '=') + 1) AS value,
-         CASE WHEN setrole <> 0 AND setdatabase <> 0 THEN 'role in database' WHEN setrole <> 0 THEN 'role'
-              WHEN setdatabase <> 0 THEN 'database' ELSE 'all roles' END AS level
+  SELECT pg_catalog.substr(entry, pg_catalog.strpos(entry, '=') ${plus} 1) AS value,
+         CASE WHEN setrole ${ne} 0 AND setdatabase ${ne} 0 THEN 'role in database' WHEN setrole ${ne} 0 THEN 'role'
+              WHEN setdatabase ${ne} 0 THEN 'database' ELSE 'all roles' END AS level
   FROM pg_catalog.pg_db_role_setting
   CROSS JOIN LATERAL pg_catalog.unnest(setconfig) AS entry
-  WHERE setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))
-    AND setrole IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2::text::name))
-    AND pg_catalog.lower(pg_catalog.split_part(entry, '=', 1)) = known.name
-  ORDER BY setrole = 0, setdatabase = 0
+  WHERE (setdatabase ${eq} 0 OR setdatabase ${eq} (SELECT oid FROM pg_catalog.pg_database WHERE datname ${eq} pg_catalog.current_database()))
+    AND (setrole ${eq} 0 OR setrole ${eq} (SELECT oid FROM pg_catalog.pg_roles WHERE rolname ${eq} $2::pg_catalog.text::pg_catalog.name))
+    AND pg_catalog.lower(pg_catalog.split_part(entry, '=', 1)) ${eq} known.name
+  ORDER BY setrole ${eq} 0, setdatabase ${eq} 0
   LIMIT 1
 ) AS given ON true`,
     values: [JSON.stringify(names), role ?? null],

@@ -1,6 +1,7 @@
 import type { Statement } from '../../core/driver.ts'
 import { columnOf, inStatus, type Literal, type Waiting } from './claims.ts'
 import { quoteIdentifier, tableText } from './identifier.ts'
+import { eq, lt, minus, times } from './operators.ts'
 
 /** Counting ends here: whoever has more has the same problem. */
 const most = 1001
@@ -9,7 +10,7 @@ const most = 1001
 export function overdueHolds(schema: string, ms: number): Statement {
   return counted(
     `SELECT expires_at AS since FROM ${quoteIdentifier(schema)}.open_holds
-  WHERE expires_at < ${ago} ORDER BY expires_at LIMIT ${most}`,
+  WHERE expires_at ${lt} ${ago} ORDER BY expires_at LIMIT ${most}`,
     ms,
   )
 }
@@ -27,7 +28,7 @@ export function strandedClaims(
   const leaseUntil = columnOf(layout.leaseUntil)
   return counted(
     `SELECT ${leaseUntil} AS since FROM ${tableText(layout.table)} AS "#row"
-  WHERE ${inStatus(layout, layout.claimed)} AND ${leaseUntil} < ${ago}
+  WHERE ${inStatus(layout, layout.claimed)} AND ${leaseUntil} ${lt} ${ago}
   ORDER BY ${leaseUntil} LIMIT ${most}`,
     ms,
   )
@@ -39,10 +40,10 @@ export function stuckTicks(schema: string, ms: number): Statement {
   return {
     text: `
 SELECT tick.schedule AS schedule, tick.state AS state,
-       (extract(epoch FROM pg_catalog.now() - tick.lease_until) * 1000)::int8::text AS ms
+       (extract(epoch FROM pg_catalog.now() ${minus} tick.lease_until) ${times} 1000)::pg_catalog.int8::pg_catalog.text AS ms
 FROM ${space}.ticks AS tick
-JOIN ${space}.schedules AS schedule ON schedule.name = tick.schedule AND schedule.paused_at IS NULL
-WHERE tick.state IN ('running', 'waiting') AND tick.lease_until < ${ago}
+JOIN ${space}.schedules AS schedule ON schedule.name ${eq} tick.schedule AND schedule.paused_at IS NULL
+WHERE tick.state ${eq} ANY ('{running,waiting}') AND tick.lease_until ${lt} ${ago}
 ORDER BY tick.lease_until LIMIT 5`,
     values: [String(ms)],
   }
@@ -52,10 +53,10 @@ ORDER BY tick.lease_until LIMIT 5`,
 export function unvacuumedTables(schema: string): Statement {
   return {
     text: `
-SELECT relname::text AS name FROM pg_catalog.pg_class
-JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace AND nspname = $1::text::name
+SELECT relname::pg_catalog.text AS name FROM pg_catalog.pg_class
+JOIN pg_catalog.pg_namespace AS space ON space.oid ${eq} relnamespace AND nspname ${eq} $1::pg_catalog.text::pg_catalog.name
 CROSS JOIN LATERAL pg_catalog.pg_options_to_table(reloptions) AS option
-WHERE option_name = 'autovacuum_enabled' AND pg_catalog.lower(option_value) IN ('false', 'off', 'no', '0', 'f', 'n')
+WHERE option_name ${eq} 'autovacuum_enabled' AND pg_catalog.lower(option_value) ${eq} ANY ('{false,off,no,0,f,n}')
 ORDER BY relname`,
     values: [schema],
   }
@@ -66,13 +67,13 @@ export function vacuumAgain(schema: string, table: string): string {
 }
 
 /** A moment that an index can be asked for. */
-const ago = `pg_catalog.now() - $1::text::int8 * interval '1 millisecond'`
+const ago = `(pg_catalog.now() ${minus} ($1::pg_catalog.text::pg_catalog.int8 ${times} interval '1 millisecond'))`
 
 function counted(rows: string, ms: number): Statement {
   return {
     text: `
-SELECT count(*)::text AS found,
-       (extract(epoch FROM pg_catalog.now() - pg_catalog.min(since)) * 1000)::int8::text AS ms
+SELECT pg_catalog.count(*)::pg_catalog.text AS found,
+       (extract(epoch FROM pg_catalog.now() ${minus} pg_catalog.min(since)) ${times} 1000)::pg_catalog.int8::pg_catalog.text AS ms
 FROM (${rows}) AS late`,
     values: [String(ms)],
   }

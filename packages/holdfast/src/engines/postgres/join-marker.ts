@@ -1,4 +1,5 @@
 import type { Statement } from '../../core/driver.ts'
+import { eq } from './operators.ts'
 
 /**
  * For clients that cannot tell whether they are in a transaction. The setting lasts as long as one:
@@ -10,4 +11,4 @@ export const joinMarker: Statement = {
 }
 
 /** Whether `joinMarker` came before, in the same transaction; not true, or null, otherwise. */
-export const isMarked = "pg_catalog.current_setting('holdfast.joined', true) = 'yes'"
+export const isMarked: string = `pg_catalog.current_setting('holdfast.joined', true) ${eq} 'yes'`

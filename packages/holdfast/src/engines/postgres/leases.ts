@@ -33,10 +33,10 @@ export function acquireLease(schema: string, request: LeaseRequest): FunctionCal
       ['text', scope],
       ['text', name],
       ['uuid', owner],
-      ['bigint', ttlMs],
-      ['bigint', delayMs],
+      ['int8', ttlMs],
+      ['int8', delayMs],
       ['text', note ?? null],
-      ['bigint', sessionLock === undefined ? null : String(sessionLock)],
+      ['int8', sessionLock === undefined ? null : String(sessionLock)],
     ],
     [scope],
   )
@@ -51,8 +51,8 @@ function ofHolder(schema: string, verb: string, held: HeldLeaseName): FunctionCa
       ['text', scope],
       ['text', name],
       ['uuid', owner],
-      ['bigint', String(token)],
-      ['bigint', sessionLock === undefined ? null : String(sessionLock)],
+      ['int8', String(token)],
+      ['int8', sessionLock === undefined ? null : String(sessionLock)],
     ],
     [scope],
   )
@@ -79,7 +79,7 @@ export function guardLease(
     [
       ['text', scope],
       ['text', name],
-      ['bigint', String(token)],
+      ['int8', String(token)],
     ],
     [scope],
   )
@@ -101,7 +101,7 @@ export function readLease(schema: string, { scope, name }: LeaseName): FunctionC
 /** See `sql/app/forget_leases.sql`. */
 export function forgetLeases(schema: string, idleMs: number, most: number): FunctionCall {
   return functionCall(schema, 'forget_leases', [
-    ['bigint', idleMs],
-    ['integer', most],
+    ['int8', idleMs],
+    ['int4', most],
   ])
 }

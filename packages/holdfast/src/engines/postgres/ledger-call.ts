@@ -1,16 +1,16 @@
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
+import { parameters, type ParameterType } from './parameter.ts'
 
 /** Calls a function of ours, which answers with one text. */
 export function ledgerCall(
   schema: string,
   name: string,
-  types: readonly string[],
+  types: readonly ParameterType[],
   values: readonly Value[],
 ): Statement {
-  const list = types.map((type, at) => `$${at + 1}::text::${type}`).join(', ')
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.${name}(${list})::text AS answer`,
+    text: `SELECT ${quoteIdentifier(schema)}.${name}(${parameters(types)})::pg_catalog.text AS answer`,
     values: values.map((value) => (value === null ? null : String(value))),
   }
 }

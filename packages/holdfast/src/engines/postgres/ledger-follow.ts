@@ -10,7 +10,7 @@ export function startFollowing(
   return ledgerCall(
     schema,
     'start_following',
-    ['text', 'text', 'boolean'],
+    ['text', 'text', 'bool'],
     [name, book ?? null, String(fromNow)],
   )
 }
@@ -36,7 +36,7 @@ export function unreadAccounts(
   return ledgerCall(
     schema,
     'unread_accounts',
-    ['text', 'text', 'bigint', 'smallint', 'uuid', 'integer'],
+    ['text', 'text', 'int8', 'int2', 'uuid', 'int4'],
     [
       name,
       book ?? null,
@@ -57,7 +57,7 @@ export function followAccounts(
   return ledgerCall(
     schema,
     'follow',
-    ['text', 'text', 'smallint[]', 'uuid[]', 'integer'],
+    ['text', 'text', 'int2[]', 'uuid[]', 'int4'],
     [
       name,
       book ?? null,
@@ -69,7 +69,7 @@ export function followAccounts(
 }
 
 export function noteFollowed(schema: string, name: string, agoMs: number): Statement {
-  return ledgerCall(schema, 'note_followed', ['text', 'bigint'], [name, String(agoMs)])
+  return ledgerCall(schema, 'note_followed', ['text', 'int8'], [name, String(agoMs)])
 }
 
 export function stopFollowing(schema: string, name: string): Statement {

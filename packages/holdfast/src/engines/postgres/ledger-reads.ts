@@ -1,5 +1,7 @@
 import type { Statement } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
+import { parameters, type ParameterType } from './parameter.ts'
+import { eq, plus, times } from './operators.ts'
 
 /** An account by its names. The bucket is the scope's. */
 export interface AccountNames {
@@ -10,16 +12,15 @@ export interface AccountNames {
 }
 
 /** Each answers with one JSON text; see the function of the same name in `sql/app`. */
-function call(schema: string, name: string, types: readonly string[]): string {
-  const values = types.map((type, at) => `$${at + 1}::text::${type}`).join(', ')
-  return `SELECT ${quoteIdentifier(schema)}.${name}(${values}) AS answer`
+function call(schema: string, name: string, types: readonly ParameterType[]): string {
+  return `SELECT ${quoteIdentifier(schema)}.${name}(${parameters(types)}) AS answer`
 }
 
 function values({ bucket, book, key, scope }: AccountNames): string[] {
   return [String(bucket), book, key, scope]
 }
 
-const account = ['smallint', 'text', 'text', 'text']
+const account: readonly ParameterType[] = ['int2', 'text', 'text', 'text']
 
 /** `moment` is an ISO 8601 text; without it the balance is read as it is now. */
 export function readBalance(
@@ -43,7 +44,7 @@ export function dueBalance(
 ): Statement {
   const { bucket, book, key, scope } = names
   return {
-    text: call(schema, 'due_balance', ['smallint', 'uuid', 'text', 'text', 'text', 'text']),
+    text: call(schema, 'due_balance', ['int2', 'uuid', 'text', 'text', 'text', 'text']),
     values: [String(bucket), base, book, key, scope, feature],
     scopes: [bucket],
   }
@@ -56,11 +57,11 @@ export function readHistory(
   below: { readonly window: string; readonly sequence: string } | undefined,
   most: number,
 ): Statement {
-  const window = `CASE WHEN $5::text = '-infinity' THEN '-infinity' ELSE
-    timestamptz 'epoch' + $5::text::bigint * interval '1 microsecond' END`
+  const window = `CASE WHEN $5::pg_catalog.text ${eq} '-infinity' THEN '-infinity' ELSE
+    pg_catalog.timestamptz 'epoch' ${plus} ($5::pg_catalog.text::bigint ${times} interval '1 microsecond') END`
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.read_history($1::text::smallint, $2::text, $3::text,
-  $4::text, ${window}, $6::text::bigint, $7::text::integer) AS answer`,
+    text: `SELECT ${quoteIdentifier(schema)}.read_history($1::pg_catalog.text::smallint, $2::pg_catalog.text, $3::pg_catalog.text,
+  $4::pg_catalog.text, ${window}, $6::pg_catalog.text::bigint, $7::pg_catalog.text::integer) AS answer`,
     values: [...values(names), below?.window ?? null, below?.sequence ?? null, String(most)],
     scopes: [names.bucket],
   }
@@ -68,7 +69,7 @@ export function readHistory(
 
 export function readHolds(schema: string, names: AccountNames, most: number): Statement {
   return {
-    text: call(schema, 'read_holds', [...account, 'integer']),
+    text: call(schema, 'read_holds', [...account, 'int4']),
     values: [...values(names), String(most)],
     scopes: [names.bucket],
   }
@@ -88,16 +89,7 @@ export interface PeekLine {
 
 export function peekAt(schema: string, line: PeekLine): Statement {
   return {
-    text: call(schema, 'peek', [
-      'smallint',
-      'uuid',
-      'bigint',
-      'bigint',
-      'boolean',
-      'text',
-      'text',
-      'bigint',
-    ]),
+    text: call(schema, 'peek', ['int2', 'uuid', 'int8', 'int8', 'bool', 'text', 'text', 'int8']),
     values: [
       String(line.bucket),
       line.base,
@@ -145,7 +137,7 @@ export function listKeys(
   most: number,
 ): Statement {
   return {
-    text: call(schema, 'list_keys', ['text', 'text', 'integer']),
+    text: call(schema, 'list_keys', ['text', 'text', 'int4']),
     values: [book, after ?? null, String(most)],
   }
 }
@@ -164,18 +156,18 @@ export interface UsageQuestion {
 }
 
 export function readUsage(schema: string, asked: UsageQuestion): Statement {
-  const types = [
+  const types: readonly ParameterType[] = [
     'text',
     'timestamptz',
     'timestamptz',
     'text',
     'text',
-    'boolean',
-    'boolean',
-    'boolean',
+    'bool',
+    'bool',
+    'bool',
   ]
   return {
-    text: call(schema, 'read_usage', [...types, 'text', 'text', 'integer']),
+    text: call(schema, 'read_usage', [...types, 'text', 'text', 'int4']),
     values: [
       asked.book,
       asked.from,
@@ -200,5 +192,22 @@ export function currentWindow(
     text: call(schema, 'current_window', ['text', 'text']),
     values: [unit, zone],
     scopes: [bucket],
+  }
+}
+
+/** Ids that an earlier version may have remembered for an owner, or as grants of these accounts. */
+export interface EarlierIds {
+  readonly owner: { readonly bucket: number; readonly base: string }
+  readonly bases: readonly string[]
+  readonly ids: readonly string[]
+  readonly buckets: readonly number[]
+}
+
+/** Those that it has remembered, separated by commas. */
+export function earlierIds(schema: string, { owner, bases, ids, buckets }: EarlierIds): Statement {
+  return {
+    text: call(schema, 'earlier_ids', ['int2', 'uuid', 'uuid[]', 'uuid[]']),
+    values: [String(owner.bucket), owner.base, `{${bases.join(',')}}`, `{${ids.join(',')}}`],
+    scopes: buckets,
   }
 }

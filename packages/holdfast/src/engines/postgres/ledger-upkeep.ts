@@ -1,14 +1,16 @@
 import { ledgerCall } from './ledger-call.ts'
 import type { Statement, Value } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
+import type { ParameterType } from './parameter.ts'
+import { times } from './operators.ts'
 
 /** `fallen,more`; see `sql/app/sweep.sql`. */
 export function sweepDue(schema: string, most: number): Statement {
-  return ledgerCall(schema, 'sweep', ['integer'], [most])
+  return ledgerCall(schema, 'sweep', ['int4'], [most])
 }
 
-const limitTypes = [
-  'smallint',
+const limitTypes: readonly ParameterType[] = [
+  'int2',
   'uuid',
   'uuid',
   'uuid',
@@ -16,13 +18,13 @@ const limitTypes = [
   'text',
   'text',
   'text',
-  'bigint',
-  'boolean',
-  'boolean',
+  'int8',
+  'bool',
+  'bool',
   'text',
   'text',
   'text',
-  'boolean',
+  'bool',
 ]
 
 /** One value per parameter of `set_limit`; answers like `apply` with one line. */
@@ -37,18 +39,18 @@ export const readOnly = 'SET TRANSACTION READ ONLY'
 /** In how many ranges of buckets an audit is done, and of which moment it will be. */
 export function auditSteps(schema: string): Statement {
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.audit_steps()::text AS steps,
-  (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text AS moment`,
+    text: `SELECT ${quoteIdentifier(schema)}.audit_steps()::pg_catalog.text AS steps,
+  (extract(epoch FROM pg_catalog.clock_timestamp()) ${times} 1000)::bigint::pg_catalog.text AS moment`,
     values: [],
   }
 }
 
 export function auditRange(schema: string, first: number, last: number, most: number): Statement {
-  return ledgerCall(schema, 'audit_range', ['integer', 'integer', 'integer'], [first, last, most])
+  return ledgerCall(schema, 'audit_range', ['int4', 'int4', 'int4'], [first, last, most])
 }
 
 export function forgetGrants(schema: string, first: number, last: number): Statement {
-  return ledgerCall(schema, 'forget_grants', ['integer', 'integer'], [first, last])
+  return ledgerCall(schema, 'forget_grants', ['int4', 'int4'], [first, last])
 }
 
 export function emptyDefaultPartition(schema: string): Statement {
@@ -56,7 +58,7 @@ export function emptyDefaultPartition(schema: string): Statement {
 }
 
 export function extendPartitions(schema: string, monthsAhead: number): Statement {
-  return ledgerCall(schema, 'extend_partitions', ['integer'], [monthsAhead])
+  return ledgerCall(schema, 'extend_partitions', ['int4'], [monthsAhead])
 }
 
 export function upkeepPlan(
@@ -67,7 +69,7 @@ export function upkeepPlan(
   return ledgerCall(
     schema,
     'upkeep_plan',
-    ['integer', 'bigint'],
+    ['int4', 'int8'],
     [keepMonths ?? null, horizonMs ?? null],
   )
 }
@@ -78,7 +80,7 @@ export function forgetOperations(
   first: number,
   last: number,
 ): Statement {
-  const types = ['timestamptz', 'integer', 'integer']
+  const types: readonly ParameterType[] = ['timestamptz', 'int4', 'int4']
   return ledgerCall(schema, 'forget_operations', types, [before, first, last])
 }
 
@@ -88,7 +90,7 @@ export function forgetWindows(
   first: number,
   last: number,
 ): Statement {
-  const types = ['timestamptz', 'integer', 'integer']
+  const types: readonly ParameterType[] = ['timestamptz', 'int4', 'int4']
   return ledgerCall(schema, 'forget_windows', types, [before, first, last])
 }
 

@@ -3,6 +3,7 @@ import type { Statement, Value } from '../../core/driver.ts'
 import { blockerColumns } from './activity.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isMarked } from './join-marker.ts'
+import { eq } from './operators.ts'
 
 /** How many parameters the functions take; the types are the functions'. */
 export const columnsOfMany = 21
@@ -51,7 +52,7 @@ export function ledgerCalls(schema: string, where: Where): LedgerCalls {
       joined: call,
       marked: `CASE WHEN ${isMarked} THEN ${call} END`,
     }
-    const text = `SELECT ${answers[where]} AS answer, pg_catalog.pg_backend_pid()::text AS pid`
+    const text = `SELECT ${answers[where]} AS answer, pg_catalog.pg_backend_pid()::pg_catalog.text AS pid`
     return (values, scopes) => ({
       text,
       values,
@@ -92,7 +93,7 @@ export function accountLockers(
 ): Statement {
   return {
     text: `SELECT ${blockerColumns} FROM pg_catalog.pg_stat_activity AS a
-      WHERE a.pid = ANY ((SELECT ${quoteIdentifier(schema)}.account_lockers(${placeholders(lines.length)}))::int4[])`,
+      WHERE a.pid ${eq} ANY ((SELECT ${quoteIdentifier(schema)}.account_lockers(${placeholders(lines.length)}))::pg_catalog.int4[])`,
     values: lines,
     scopes,
   }

@@ -3,14 +3,15 @@ import type { LockKey } from '../../core/lock-key.ts'
 import { blockersAmong } from './activity.ts'
 import { keysJson, type LockedKey, type LockMode, marker, wantedRows } from './locks.ts'
 import { timeoutColumns } from './wait-limit.ts'
+import { bitOr, eq, lt, minus, ne, shifted, times } from './operators.ts'
 
 /** Questions about locks that are held: by this transaction, by this backend, by others. */
 
-const keys = '$1::text::jsonb'
+const keys = '$1::pg_catalog.text::pg_catalog.jsonb'
 
 /** Whether this transaction holds anything; never true outside one. */
 export const markerStatement: Statement = {
-  text: `SELECT (coalesce(${marker}, '') <> '')::text AS held`,
+  text: `SELECT (coalesce(${marker}, '') ${ne} '')::pg_catalog.text AS held`,
   values: [],
   name: 'marker',
 }
@@ -18,25 +19,25 @@ export const markerStatement: Statement = {
 /** Whether any advisory lock of this backend is really in the lock table. */
 export const locksAreReal: Statement = {
   text: `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks
-    WHERE locktype = 'advisory' AND granted AND pid = pg_catalog.pg_backend_pid())::text AS real`,
+    WHERE locktype ${eq} 'advisory' AND granted AND pid ${eq} pg_catalog.pg_backend_pid())::pg_catalog.text AS real`,
   values: [],
 }
 
-const lockTableRow = `l.locktype = 'advisory'
-  AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-  AND l.objsubid = wanted.space
-  AND ((l.classid::int8 << 32) | l.objid::int8) = wanted.id`
+const lockTableRow = `l.locktype ${eq} 'advisory'
+  AND l.database ${eq} (SELECT oid FROM pg_catalog.pg_database WHERE datname ${eq} pg_catalog.current_database())
+  AND l.objsubid ${eq} wanted.space
+  AND ((l.classid::pg_catalog.int8 ${shifted} 32) ${bitOr} l.objid::pg_catalog.int8) ${eq} wanted.id`
 
 /**
  * Whether this backend holds the key, by the lock table: the marker is a setting, and a body can set it. A lock
  * of the session counts as well, since the lock table does not tell them apart.
  */
 export function heldStatement(key: LockKey, mode: LockMode): Statement {
-  const modes = mode === 'shared' ? "('ExclusiveLock', 'ShareLock')" : "('ExclusiveLock')"
+  const modes = mode === 'shared' ? '{ExclusiveLock,ShareLock}' : '{ExclusiveLock}'
   return {
     text: `
 SELECT EXISTS (SELECT FROM pg_catalog.pg_locks AS l
-  WHERE l.pid = pg_catalog.pg_backend_pid() AND l.granted AND l.mode IN ${modes} AND ${lockTableRow})::text AS held
+  WHERE l.pid ${eq} pg_catalog.pg_backend_pid() AND l.granted AND l.mode ${eq} ANY ('${modes}') AND ${lockTableRow})::pg_catalog.text AS held
 FROM (${wantedRows(keys)}) AS wanted`,
     values: [keysJson([{ key, mode: 'exclusive' }])],
   }
@@ -56,8 +57,8 @@ FROM (SELECT ${timeoutColumns}) AS timeouts LEFT JOIN (${blockersAmong(
     SELECT l.pid, l.virtualtransaction
     FROM (${wantedRows(keys)}) AS wanted
     JOIN pg_catalog.pg_locks AS l ON ${lockTableRow}
-    WHERE CASE WHEN wanted.exclusive THEN l.granted ELSE l.mode = 'ExclusiveLock' AND (l.granted
-      OR l.waitstart < pg_catalog.clock_timestamp() - $2::text::float8 * interval '1 ms') END`,
+    WHERE CASE WHEN wanted.exclusive THEN l.granted ELSE l.mode ${eq} 'ExclusiveLock' AND (l.granted
+      OR l.waitstart ${lt} (pg_catalog.clock_timestamp() ${minus} ($2::pg_catalog.text::pg_catalog.float8 ${times} interval '1 ms'))) END`,
       '',
     )}
 ) AS holders ON true`,
@@ -71,9 +72,9 @@ export function stillHeld(
 ): Statement {
   return {
     text: `
-SELECT DISTINCT l.pid::text AS pid
-FROM pg_catalog.jsonb_to_recordset(${keys}) AS wanted(pid int4, space int2, id int8)
-JOIN pg_catalog.pg_locks AS l ON l.pid = wanted.pid AND l.granted AND ${lockTableRow}`,
+SELECT DISTINCT l.pid::pg_catalog.text AS pid
+FROM pg_catalog.jsonb_to_recordset(${keys}) AS wanted(pid pg_catalog.int4, space pg_catalog.int2, id pg_catalog.int8)
+JOIN pg_catalog.pg_locks AS l ON l.pid ${eq} wanted.pid AND l.granted AND ${lockTableRow}`,
     values: [JSON.stringify(holds.map((hold) => ({ ...hold, id: String(hold.id) })))],
   }
 }

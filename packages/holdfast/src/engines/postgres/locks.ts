@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
 import type { Statement } from '../../core/driver.ts'
 import type { LockKey } from '../../core/lock-key.ts'
+import { parameter } from './parameter.ts'
 import { leftOfLimit, limitNumbers, shortestLimitMs } from './wait-limit.ts'
+import { bitAnd, bitOr, cat, eq, filled, ne, shifted } from './operators.ts'
 
 /**
  * One statement takes any number of advisory locks. Everything else it does rides along in the
@@ -87,11 +89,6 @@ export const labelMark = ' hf:'
 export const marker = "pg_catalog.current_setting('holdfast.held', true)"
 /** The same as a part of an answer: somebody may have written into it what means something there. */
 const heldBefore = `pg_catalog.translate(coalesce(${marker}, ''), '|#', '')`
-/** Values as text, in the order of their placeholders; every placeholder carries its cast. */
-function placeholder(number: number, type: 'text' | 'int4' | 'int8' | 'jsonb'): string {
-  return type === 'text' ? `$${number}::text` : `$${number}::text::${type}`
-}
-
 /** Evaluates to NULL, which concat_ws leaves out: for what is done for its effect only. */
 const silently = (call: string): string => `CASE WHEN ${call} IS NULL THEN '' END`
 
@@ -150,21 +147,21 @@ function oneLock(request: LockRequest, id: bigint, mode: LockMode): Statement {
 }
 
 function oneLockText(request: LockRequest, mode: LockMode): string {
-  const key = placeholder(1, 'int8')
-  const token = placeholder(2, 'text')
+  const key = parameter(1, 'int8')
+  const token = parameter(2, 'text')
   // A lock function that returns NULL has locked nothing.
   const wait = `WHEN ${lockCall('', mode, key)} IS NULL THEN ''`
   const waiting = request.brief
     ? briefWait(request, wait)
-    : limited(`${limitText(request, 3)}::text`, wait)
-  const held = request.first ? "','" : `coalesce(nullif(${heldBefore}, ''), ',')`
+    : limited(`${limitText(request, 3)}::pg_catalog.text`, wait)
+  const held = request.first ? "','" : filled(heldBefore, "','")
   const result = `CASE ${refusals(request).join(' ')}
-    ELSE pg_catalog.set_config('holdfast.held', ${held} || CASE
+    ELSE pg_catalog.set_config('holdfast.held', ${held} ${cat} CASE
       WHEN ${lockCall('try_', mode, key)} THEN ${token}
       ${doesNotWait(request) ? "ELSE ''" : `${waiting.join('\n      ')}\n      ELSE ${token}`} END, true) END`
   const before = request.first ? "''" : heldBefore
   const events = [before, result, ...labelEvents(request, 3)]
-  return `SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid()::text AS pid`
+  return `SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid()::pg_catalog.text AS pid`
 }
 
 /** The time left to a client's own timer has to be worked out as well. */
@@ -197,9 +194,9 @@ function briefWait({ first, yields, limitMs }: LockRequest, wait: string): reado
   const again =
     heeded.length === 0
       ? []
-      : [`WHEN ${heeded.map((setting) => `${setting} <> '0'`).join(' OR ')} THEN ''`]
+      : [`WHEN ${heeded.map((setting) => `${setting} ${ne} '0'`).join(' OR ')} THEN ''`]
   if (!isLimited) return [...again, wait]
-  const limit = placeholder(3, 'text')
+  const limit = parameter(3, 'text')
   if (!yields) return [...again, ...limited(limit, wait)]
   // There is none of its own, or it would have been heeded.
   return [...again, set('lock_timeout', limit), wait, set('lock_timeout', "'0'")]
@@ -208,8 +205,9 @@ function briefWait({ first, yields, limitMs }: LockRequest, wait: string): reado
 /** Where a lock would be worthless it is not taken. */
 function refusals(request: LockRequest): readonly string[] {
   const standby = "WHEN pg_catalog.pg_is_in_recovery() THEN '#standby'"
+  // Not READ COMMITTED, nor READ UNCOMMITTED, which is the same.
   const stale =
-    "WHEN pg_catalog.current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN '#stale'"
+    "WHEN NOT pg_catalog.starts_with(pg_catalog.current_setting('transaction_isolation'), 'read ') THEN '#stale'"
   return request.allowStaleSnapshot ? [standby] : [standby, stale]
 }
 
@@ -222,7 +220,7 @@ function limitValues(request: LockRequest): readonly string[] {
 
 /** How long the wait may last, in milliseconds. */
 function limitText(request: LockRequest, first: number): string {
-  return shortestLimitMs(request, (at) => placeholder(first + at, 'int8'), lockTimeout)
+  return shortestLimitMs(request, (at) => parameter(first + at, 'int8'), lockTimeout)
 }
 
 /** 63 bytes in all: the caller's own name is shortened so that the lock's is always seen. */
@@ -230,10 +228,10 @@ function labelEvents(request: LockRequest, firstLimit: number): string[] {
   if (request.label === undefined) return []
   const current = "pg_catalog.current_setting('application_name')"
   const own = request.first ? current : `pg_catalog.split_part(${current}, '${labelMark}', 1)`
-  const label = placeholder(firstLimit + limitValues(request).length, 'text')
+  const label = parameter(firstLimit + limitValues(request).length, 'text')
   return [
     silently(
-      `pg_catalog.set_config('application_name', pg_catalog.left(${own}, 24) || ${label}, true)`,
+      `pg_catalog.set_config('application_name', pg_catalog.left(${own}, 24) ${cat} ${label}, true)`,
     ),
   ]
 }
@@ -242,22 +240,25 @@ function lockCall(prefix: '' | 'try_', mode: LockMode, args: string): string {
   return `pg_catalog.pg_${prefix}advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(${args})`
 }
 
+const wantedColumns =
+  'id pg_catalog.text, high pg_catalog.int4, low pg_catalog.int4, hashed pg_catalog.text, exclusive boolean'
+
 /**
  * Keys as rows, duplicates merged to their strongest mode. `pair` keys live in a lock space of
  * their own; within a space the order is that of the number PostgreSQL locks, never of the name.
  */
 export const wantedRows = (json: string): string => `
   SELECT space, id, high, low, pg_catalog.bool_or(exclusive) AS exclusive,
-         CASE WHEN space = 1 THEN id::text ELSE high::text || '/' || low::text END AS number
+         CASE WHEN space ${eq} 1 THEN id::pg_catalog.text ELSE high::pg_catalog.text ${cat} '/' ${cat} low::pg_catalog.text END AS number
   FROM (
-    SELECT 1 AS space, coalesce(r.id::int8, pg_catalog.hashtext(r.hashed)::int8) AS id,
-           NULL::int4 AS high, NULL::int4 AS low, r.exclusive
-    FROM pg_catalog.jsonb_to_recordset(${json}) AS r(id text, high int4, low int4, hashed text, exclusive boolean)
+    SELECT 1 AS space, coalesce(r.id::pg_catalog.int8, pg_catalog.hashtext(r.hashed)::pg_catalog.int8) AS id,
+           NULL::pg_catalog.int4 AS high, NULL::pg_catalog.int4 AS low, r.exclusive
+    FROM pg_catalog.jsonb_to_recordset(${json}) AS r(${wantedColumns})
     WHERE r.high IS NULL
     UNION ALL
-    SELECT 2, (r.high::int8 << 32) | (coalesce(r.low, pg_catalog.hashtext(r.hashed))::int8 & 4294967295),
+    SELECT 2, (r.high::pg_catalog.int8 ${shifted} 32) ${bitOr} (coalesce(r.low, pg_catalog.hashtext(r.hashed))::pg_catalog.int8 ${bitAnd} 4294967295),
            r.high, coalesce(r.low, pg_catalog.hashtext(r.hashed)), r.exclusive
-    FROM pg_catalog.jsonb_to_recordset(${json}) AS r(id text, high int4, low int4, hashed text, exclusive boolean)
+    FROM pg_catalog.jsonb_to_recordset(${json}) AS r(${wantedColumns})
     WHERE r.high IS NOT NULL
   ) AS k
   GROUP BY space, id, high, low`
@@ -273,18 +274,18 @@ function manyLocksText(request: LockRequest): string {
   // The lock functions return void, which no client decodes; trying returns a boolean.
   const taking = limited
     ? `WHEN ${anyLock('try_', '')} THEN true
-              WHEN pg_catalog.set_config('lock_timeout', ${leftOfLimit('limit_ms', 'began')}::text, true) IS NULL THEN false
+              WHEN pg_catalog.set_config('lock_timeout', ${leftOfLimit('limit_ms', 'began')}::pg_catalog.text, true) IS NULL THEN false
               ELSE ${anyLock('', ' IS NOT NULL')}`
     : `ELSE ${anyLock('try_', '')}`
   const events = [
     'start.held_before',
-    `coalesce(start.refused, pg_catalog.set_config('holdfast.held', coalesce(nullif(start.held_before, ''), ',') || summary.tokens, true))`,
+    `coalesce(start.refused, pg_catalog.set_config('holdfast.held', ${filled('start.held_before', "','")} ${cat} summary.tokens, true))`,
     'summary.busy',
     ...(limited ? [silently("pg_catalog.set_config('lock_timeout', start.saved, true)")] : []),
     ...labelEvents(request, 2),
   ]
   return `
-WITH wanted AS MATERIALIZED (${wantedRows(placeholder(1, 'jsonb'))}
+WITH wanted AS MATERIALIZED (${wantedRows(parameter(1, 'jsonb'))}
 ), start AS MATERIALIZED (
   SELECT CASE ${refusals(request).join(' ')} END AS refused,
          ${heldBefore} AS held_before,
@@ -294,21 +295,21 @@ WITH wanted AS MATERIALIZED (${wantedRows(placeholder(1, 'jsonb'))}
 ), taken AS MATERIALIZED (
   SELECT CASE WHEN refused IS NOT NULL THEN false
               ${taking} END AS granted,
-         CASE WHEN exclusive THEN 'x' ELSE 's' END || number || ',' AS token
+         CASE WHEN exclusive THEN 'x' ELSE 's' END ${cat} number ${cat} ',' AS token
   FROM (SELECT * FROM start CROSS JOIN wanted ORDER BY space, id) AS ordered
 ), summary AS MATERIALIZED (
   SELECT coalesce(pg_catalog.string_agg(token, '') FILTER (WHERE granted), '') AS tokens,
          coalesce(pg_catalog.string_agg(token, '') FILTER (WHERE NOT granted), '') AS busy
   FROM taken
 )
-SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid()::text AS pid
+SELECT pg_catalog.concat_ws('|', ${events.join(', ')}) AS answer, pg_catalog.pg_backend_pid()::pg_catalog.text AS pid
 FROM start CROSS JOIN summary`
 }
 
 /** The lock of one row of `wantedRows`. */
 function anyLock(prefix: '' | 'try_', granted: string): string {
   const inMode = (mode: LockMode): string =>
-    `CASE WHEN space = 1 THEN ${lockCall(prefix, mode, 'id')}${granted} ELSE ${lockCall(prefix, mode, 'high, low')}${granted} END`
+    `CASE WHEN space ${eq} 1 THEN ${lockCall(prefix, mode, 'id')}${granted} ELSE ${lockCall(prefix, mode, 'high, low')}${granted} END`
   return `CASE WHEN exclusive THEN ${inMode('exclusive')} ELSE ${inMode('shared')} END`
 }
 

@@ -2,6 +2,7 @@ import type { Row, Statement } from '../../core/driver.ts'
 import { type ClaimLayout, columnOf, inStatus, isDue, type Literal } from './claims.ts'
 import { quoteIdentifier, tableText } from './identifier.ts'
 import { millisecondsText } from './observe-settings.ts'
+import { eq, gt, le } from './operators.ts'
 
 /** Rows of one kind, counted up to a bound. */
 export interface ClaimCount {
@@ -27,7 +28,7 @@ export function claimCounts(
       : [`${columnOf(priority.column)}${priority.first === 'largest' ? ' DESC' : ''}`]
   const inOrder = ` ORDER BY ${[...first, ...order.map(columnOf)].join(', ')}`
   const claimed = inStatus(layout, layout.claimed)
-  const over = `${claimed} AND ${lease} <= pg_catalog.statement_timestamp()`
+  const over = `${claimed} AND ${lease} ${le} pg_catalog.statement_timestamp()`
   return [
     countOf(
       layout,
@@ -49,13 +50,13 @@ function countOf(
   order: string,
   since: string,
 ): ClaimCount {
-  const rows = `SELECT ${since}::timestamptz AS "#since" FROM ${tableText(table)} AS "#row" WHERE ${where}${order} LIMIT ${countedRows + 1}`
+  const rows = `SELECT ${since}::pg_catalog.timestamptz AS "#since" FROM ${tableText(table)} AS "#row" WHERE ${where}${order} LIMIT ${countedRows + 1}`
   return {
     about,
     explain: { text: `EXPLAIN (FORMAT JSON) ${rows}`, values: [] },
     count: {
       text: `SELECT pg_catalog.json_build_object('count', pg_catalog.count(*),
-  'oldestMs', ${millisecondsText('pg_catalog.min("#since")', 'pg_catalog.statement_timestamp()')})::text AS answer
+  'oldestMs', ${millisecondsText('pg_catalog.min("#since")', 'pg_catalog.statement_timestamp()')})::pg_catalog.text AS answer
 FROM (${rows}) AS "#counted"`,
       values: [],
     },
@@ -65,7 +66,7 @@ FROM (${rows}) AS "#counted"`,
 /** Whether the ready-made table is there and may be read. */
 export function findWork(schema: string): Statement {
   return {
-    text: `SELECT coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass($1::text), 'SELECT'), false)::text AS readable`,
+    text: `SELECT coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass($1::pg_catalog.text), 'SELECT'), false)::pg_catalog.text AS readable`,
     values: [`${quoteIdentifier(schema)}."work"`],
   }
 }
@@ -88,9 +89,9 @@ export function allQueues(schema: string): {
 export function liveQueues(schema: string): Statement {
   const table = `${quoteIdentifier(schema)}."work"`
   const hops = (name: string, status: string): string => `${name}(queue) AS (
-  (SELECT w.queue FROM ${table} AS w WHERE w.status = '${status}' ORDER BY w.queue LIMIT 1)
+  (SELECT w.queue FROM ${table} AS w WHERE w.status ${eq} '${status}' ORDER BY w.queue LIMIT 1)
   UNION ALL
-  SELECT (SELECT w.queue FROM ${table} AS w WHERE w.status = '${status}' AND w.queue > ${name}.queue ORDER BY w.queue LIMIT 1)
+  SELECT (SELECT w.queue FROM ${table} AS w WHERE w.status ${eq} '${status}' AND w.queue ${gt} ${name}.queue ORDER BY w.queue LIMIT 1)
   FROM ${name} WHERE ${name}.queue IS NOT NULL
 )`
   return {

@@ -1,5 +1,6 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { isoText, millisecondsText } from './observe-settings.ts'
+import { eq, ne } from './operators.ts'
 
 /**
  * Who waits for whom, in one statement: everything in it was seen within a few milliseconds. What costs
@@ -69,21 +70,24 @@ export interface SeenLocks {
 const mostLocks = 10_000
 
 const tag = `locktype, coalesce(database, 0), coalesce(relation, 0), coalesce(page, 0), coalesce(tuple, 0),
-    coalesce(virtualxid, ''), coalesce(transactionid::text, ''), coalesce(classid, 0), coalesce(objid, 0),
+    coalesce(virtualxid, ''), coalesce(transactionid::pg_catalog.text, ''), coalesce(classid, 0), coalesce(objid, 0),
     coalesce(objsubid, 0)`
+
+/** Of this database, or of all of them. */
+const ours = `l.database ${eq} 0 OR l.database ${eq} here.oid`
 
 type Reader = 'text' | 'number' | 'flag' | 'pids'
 
 /** What is told of a session, in the order it comes back, and how it is read. */
 const ofSession: readonly (readonly [keyof SeenSession, Reader, string])[] = [
   ['pid', 'number', 's.pid'],
-  ['ours', 'flag', 'coalesce(s.datid = here.oid, false)'],
+  ['ours', 'flag', `coalesce(s.datid ${eq} here.oid, false)`],
   [
     'database',
     'text',
-    '(SELECT d.datname FROM pg_catalog.pg_database AS d WHERE d.oid = s.datid AND d.oid <> here.oid)',
+    `(SELECT d.datname FROM pg_catalog.pg_database AS d WHERE d.oid ${eq} s.datid AND d.oid ${ne} here.oid)`,
   ],
-  ['hidden', 'flag', "s.query = '<insufficient privilege>' AND s.state IS NULL"],
+  ['hidden', 'flag', `s.query ${eq} '<insufficient privilege>' AND s.state IS NULL`],
   ['application', 'text', 's.application_name'],
   ['user', 'text', 'pg_catalog.pg_get_userbyid(s.usesysid)'],
   [
@@ -101,7 +105,7 @@ const ofSession: readonly (readonly [keyof SeenSession, Reader, string])[] = [
   [
     'queryMs',
     'number',
-    `CASE WHEN s.state = 'active' THEN ${millisecondsText('s.query_start', 'here.moment')} END`,
+    `CASE WHEN s.state ${eq} 'active' THEN ${millisecondsText('s.query_start', 'here.moment')} END`,
   ],
 ]
 
@@ -109,7 +113,7 @@ const ofSession: readonly (readonly [keyof SeenSession, Reader, string])[] = [
 const ofLock: readonly (readonly [keyof SeenLock, Reader, string])[] = [
   ['pid', 'number', 'l.pid'],
   ['type', 'text', 'l.locktype'],
-  ['ours', 'flag', 'coalesce(l.database IN (0, here.oid), true)'],
+  ['ours', 'flag', `coalesce(${ours}, true)`],
   ['database', 'number', 'l.database'],
   ['relation', 'number', 'l.relation'],
   ['page', 'number', 'l.page'],
@@ -127,7 +131,7 @@ const ofLock: readonly (readonly [keyof SeenLock, Reader, string])[] = [
   [
     'object',
     'text',
-    "CASE WHEN l.locktype = 'object' AND l.database IN (0, here.oid) THEN pg_catalog.pg_describe_object(l.classid, l.objid, l.objsubid) END",
+    `CASE WHEN l.locktype ${eq} 'object' AND (${ours}) THEN pg_catalog.pg_describe_object(l.classid, l.objid, l.objsubid) END`,
   ],
 ]
 
@@ -135,7 +139,10 @@ const width = ofLock.length
 
 /** A row of text: making JSON of it would cost the server more than finding it out. */
 function rowText(kind: string, values: readonly string[]): string {
-  const all = Array.from({ length: width }, (_, at) => `(${values[at] ?? 'NULL'})::text AS c${at}`)
+  const all = Array.from(
+    { length: width },
+    (_, at) => `(${values[at] ?? 'NULL'})::pg_catalog.text AS c${at}`,
+  )
   return `SELECT '${kind}' AS kind, ${all.join(', ')}`
 }
 
@@ -143,7 +150,7 @@ function rowText(kind: string, values: readonly string[]): string {
 const text = `
 WITH here AS MATERIALIZED (
   SELECT oid, pg_catalog.clock_timestamp() AS moment
-  FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()
+  FROM pg_catalog.pg_database WHERE datname ${eq} pg_catalog.current_database()
 ), session AS MATERIALIZED (
   SELECT pid, leader_pid, datid, usesysid, application_name, client_addr, client_port, backend_type, state,
          backend_start, state_change, xact_start, query_start, query
@@ -151,8 +158,8 @@ WITH here AS MATERIALIZED (
 ), lock AS MATERIALIZED (
   SELECT coalesce(s.leader_pid, l.pid, 0) AS pid, l.locktype, l.database, l.relation, l.page, l.tuple,
          l.virtualxid, l.transactionid, l.classid, l.objid, l.objsubid, l.mode, l.granted, l.waitstart
-  FROM pg_catalog.pg_lock_status() AS l LEFT JOIN session AS s ON s.pid = l.pid
-  WHERE l.mode <> 'SIReadLock' AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
+  FROM pg_catalog.pg_lock_status() AS l LEFT JOIN session AS s ON s.pid ${eq} l.pid
+  WHERE l.mode ${ne} 'SIReadLock' AND (l.pid ${eq} pg_catalog.pg_backend_pid()) IS NOT TRUE
 ), waiting AS MATERIALIZED (
   SELECT DISTINCT pid FROM lock WHERE NOT granted
 ), blocked AS MATERIALIZED (
@@ -161,16 +168,16 @@ WITH here AS MATERIALIZED (
   SELECT pid FROM waiting
   UNION SELECT pg_catalog.unnest(blockers) FROM blocked
   UNION SELECT pid FROM lock
-    WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM here)
-  UNION SELECT $1::text::int4 WHERE $1::text IS NOT NULL
+    WHERE locktype ${eq} 'advisory' AND granted AND database ${eq} (SELECT oid FROM here)
+  UNION SELECT $1::pg_catalog.text::pg_catalog.int4 WHERE $1::pg_catalog.text IS NOT NULL
 ), shown AS MATERIALIZED (
   SELECT * FROM lock
-  WHERE pid IN (SELECT pid FROM involved) AND (
+  WHERE pid ${eq} ANY (SELECT pid FROM involved) AND (
     NOT granted
-    OR locktype = 'advisory' AND database = (SELECT oid FROM here)
-    OR (${tag}) IN (SELECT ${tag} FROM lock WHERE NOT granted)
-    OR pid IN (SELECT pid FROM waiting) AND (locktype = 'tuple' OR locktype = 'relation'
-      AND database = (SELECT oid FROM here) AND mode IN ('RowExclusiveLock', 'RowShareLock')))
+    OR locktype ${eq} 'advisory' AND database ${eq} (SELECT oid FROM here)
+    OR (${tag}) ${eq} ANY (SELECT ${tag} FROM lock WHERE NOT granted)
+    OR pid ${eq} ANY (SELECT pid FROM waiting) AND (locktype ${eq} 'tuple' OR locktype ${eq} 'relation'
+      AND database ${eq} (SELECT oid FROM here) AND mode ${eq} ANY ('{RowExclusiveLock,RowShareLock}')))
   ORDER BY granted LIMIT ${mostLocks + 1}
 )
 ${rowText('look', [isoText('here.moment')])}
@@ -184,7 +191,7 @@ ${rowText(
   ofSession.map(([, , sql]) => sql),
 )}
 FROM here CROSS JOIN session AS s
-WHERE s.pid IN (SELECT pid FROM involved)
+WHERE s.pid ${eq} ANY (SELECT pid FROM involved)
 UNION ALL
 ${rowText(
   'lock',
@@ -193,8 +200,8 @@ ${rowText(
 FROM here CROSS JOIN shown AS l
 LEFT JOIN LATERAL (
   SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) AS "table", c.relkind
-  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE c.oid = l.relation AND l.database IN (0, here.oid)
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid ${eq} c.relnamespace
+  WHERE c.oid ${eq} l.relation AND (${ours})
   OFFSET 0) AS named ON true`
 
 /** Sessions that wait, block or hold an advisory lock, and the one that is asked for. */
@@ -241,9 +248,9 @@ function read(value: unknown, as: Reader): unknown {
 
 /** Transactions that were prepared in this database and have no session. */
 export const preparedTransactions: Statement = {
-  text: `SELECT p.gid, p.owner::text AS owner,
-  ${millisecondsText('p.prepared', 'pg_catalog.clock_timestamp()')}::text AS age
-FROM pg_catalog.pg_prepared_xacts AS p WHERE p.database = pg_catalog.current_database()
+  text: `SELECT p.gid, p.owner::pg_catalog.text AS owner,
+  ${millisecondsText('p.prepared', 'pg_catalog.clock_timestamp()')}::pg_catalog.text AS age
+FROM pg_catalog.pg_prepared_xacts AS p WHERE p.database ${eq} pg_catalog.current_database()
 ORDER BY p.prepared LIMIT 100`,
   values: [],
   columns: ['gid', 'owner', 'age'],

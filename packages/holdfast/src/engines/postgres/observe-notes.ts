@@ -2,6 +2,7 @@ import type { Row, Statement } from '../../core/driver.ts'
 import { type FunctionCall, functionCall } from './function-call.ts'
 import { quoteIdentifier } from './identifier.ts'
 import { isoText, mayRead } from './observe-settings.ts'
+import { bitAnd, bitOr, eq, gt, minus, shifted } from './operators.ts'
 
 /** Names and minutes that processes have written down; see `sql/app/note_locks.sql`. */
 
@@ -29,12 +30,12 @@ export interface NotedName {
 export function namesOf(schema: string, ids: readonly string[]): Statement {
   return {
     text: `SELECT n.id, n.name, n.namespace
-FROM pg_catalog.jsonb_array_elements_text($1::text::jsonb) AS wanted(id)
+FROM pg_catalog.jsonb_array_elements_text($1::pg_catalog.text::pg_catalog.jsonb) AS wanted(id)
 JOIN ${quoteIdentifier(schema)}.lock_names AS n
-  ON n.space = pg_catalog.left(wanted.id, 1)::int2 AND n.number = CASE
-    WHEN pg_catalog.left(wanted.id, 1) = '1' THEN pg_catalog.substr(wanted.id, 3)::int8
-    ELSE (pg_catalog.split_part(pg_catalog.substr(wanted.id, 3), ',', 1)::int8 << 32)
-      | (pg_catalog.split_part(wanted.id, ',', 2)::int8 & 4294967295) END`,
+  ON n.space ${eq} pg_catalog.left(wanted.id, 1)::pg_catalog.int2 AND n.number ${eq} CASE
+    WHEN pg_catalog.left(wanted.id, 1) ${eq} '1' THEN pg_catalog.substr(wanted.id, 3)::pg_catalog.int8
+    ELSE (pg_catalog.split_part(pg_catalog.substr(wanted.id, 3), ',', 1)::pg_catalog.int8 ${shifted} 32)
+      ${bitOr} (pg_catalog.split_part(wanted.id, ',', 2)::pg_catalog.int8 ${bitAnd} 4294967295) END`,
     values: [JSON.stringify(ids)],
     name: 'observe_names_of',
     columns: ['id', 'name', 'namespace'],
@@ -52,7 +53,7 @@ export function notedNames(rows: readonly Row[]): NotedName[] {
 /** Whether this role may read the names and the leases, and what time it is. */
 export function lookForNames(schema: string): Statement {
   return {
-    text: `SELECT (${mayRead('lock_names')})::text AS readable, (${mayRead('leases')})::text AS leases,
+    text: `SELECT (${mayRead('lock_names')})::pg_catalog.text AS readable, (${mayRead('leases')})::pg_catalog.text AS leases,
   ${isoText('pg_catalog.clock_timestamp()')} AS "at"`,
     values: [schema],
   }
@@ -67,8 +68,8 @@ export function latestNames(
   return {
     text: `SELECT n.id, n.name, n.namespace, ${isoText('n.seen_at')} AS "seenAt"
 FROM ${quoteIdentifier(schema)}.lock_names AS n
-WHERE $1::text IS NULL OR n.namespace = $1::text
-ORDER BY n.seen_at DESC, n.name LIMIT $2::text::int8`,
+WHERE $1::pg_catalog.text IS NULL OR n.namespace ${eq} $1::pg_catalog.text
+ORDER BY n.seen_at DESC, n.name LIMIT $2::pg_catalog.text::pg_catalog.int8`,
     values: [namespace ?? null, String(limit)],
     columns: ['id', 'name', 'namespace', 'seenAt'],
   }
@@ -81,12 +82,12 @@ export function latestMinutes(
   minutes: number,
 ): Statement {
   return {
-    text: `SELECT ${isoText('m.minute')} AS minute, m.namespace, m.acquired::text, m.timeouts::text, m.busy::text,
-  pg_catalog.to_json(m.wait)::text AS wait, m.wait_max_ms::text AS "waitMaxMs",
-  pg_catalog.to_json(m.hold)::text AS hold, m.hold_max_ms::text AS "holdMaxMs"
+    text: `SELECT ${isoText('m.minute')} AS minute, m.namespace, m.acquired::pg_catalog.text, m.timeouts::pg_catalog.text, m.busy::pg_catalog.text,
+  pg_catalog.to_json(m.wait)::pg_catalog.text AS wait, m.wait_max_ms::pg_catalog.text AS "waitMaxMs",
+  pg_catalog.to_json(m.hold)::pg_catalog.text AS hold, m.hold_max_ms::pg_catalog.text AS "holdMaxMs"
 FROM ${quoteIdentifier(schema)}.lock_minutes AS m
-WHERE m.minute > pg_catalog.now() - pg_catalog.make_interval(mins => $2::text::int4)
-  AND ($1::text IS NULL OR m.namespace = $1::text)
+WHERE m.minute ${gt} (pg_catalog.now() ${minus} pg_catalog.make_interval(mins => $2::pg_catalog.text::pg_catalog.int4))
+  AND ($1::pg_catalog.text IS NULL OR m.namespace ${eq} $1::pg_catalog.text)
 ORDER BY m.minute DESC, m.namespace`,
     values: [namespace ?? null, String(minutes)],
     columns: [
@@ -106,8 +107,8 @@ ORDER BY m.minute DESC, m.namespace`,
 /** What the server makes of texts by `hashtext`, in their order. */
 export function hashTexts(texts: readonly string[]): Statement {
   return {
-    text: `SELECT t.value AS text, pg_catalog.hashtext(t.value)::text AS hash
-FROM pg_catalog.jsonb_array_elements_text($1::text::jsonb) AS t(value)`,
+    text: `SELECT t.value AS text, pg_catalog.hashtext(t.value)::pg_catalog.text AS hash
+FROM pg_catalog.jsonb_array_elements_text($1::pg_catalog.text::pg_catalog.jsonb) AS t(value)`,
     values: [JSON.stringify(texts)],
     columns: ['text', 'hash'],
   }
@@ -117,7 +118,7 @@ FROM pg_catalog.jsonb_array_elements_text($1::text::jsonb) AS t(value)`,
 export function heldLeases(schema: string, limit: number): Statement {
   return {
     text: `SELECT l.scope, l.name FROM ${quoteIdentifier(schema)}.leases AS l
-WHERE l.held ORDER BY l.acquired_at DESC LIMIT $1::text::int8`,
+WHERE l.held ORDER BY l.acquired_at DESC LIMIT $1::pg_catalog.text::pg_catalog.int8`,
     values: [String(limit)],
     columns: ['scope', 'name'],
   }

@@ -22,7 +22,7 @@ export function beginOnce(
       ['text', names.key],
       ['text', names.scope],
       ['text', names.fingerprint ?? null],
-      ['boolean', limit !== undefined],
+      ['bool', limit !== undefined],
     ],
     [names.scope],
     limit,
@@ -44,14 +44,14 @@ export function storeOnce(
       ['text', names.scope],
       ['text', names.fingerprint ?? null],
       ['text', result ?? null],
-      ['bigint', keepMs],
+      ['int8', keepMs],
     ],
     [names.scope],
   )
 }
 
 export function forgetOnce(schema: string, most: number): FunctionCall {
-  return functionCall(schema, 'forget_once', [['integer', most]])
+  return functionCall(schema, 'forget_once', [['int4', most]])
 }
 
 /** The number that `begin_once` locks, worked out as in `sql/internal/once_lock.sql`. */

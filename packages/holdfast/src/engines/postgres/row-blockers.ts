@@ -3,6 +3,7 @@ import { blockersAmong } from './activity.ts'
 import { type TableName, tableText } from './identifier.ts'
 import { type RowStrength, type RowTarget, sameKey, typedRecord } from './rows.ts'
 import { conflictingModes, type TableLockMode } from './table-lock.ts'
+import { eq, lt, minus, ne, times } from './operators.ts'
 
 /** Who has waited, and wants to know for whom. */
 export interface Waiter {
@@ -21,15 +22,18 @@ export interface Waiter {
 
 /** Those who hold these, without who asks and who waits. */
 function activityOf(holders: string, waiter: string): string {
-  return blockersAmong(holders, ` AND a.pid IS DISTINCT FROM ${waiter}::text::int4`)
+  return blockersAmong(
+    holders,
+    ` AND (a.pid ${eq} ${waiter}::pg_catalog.text::pg_catalog.int4) IS NOT TRUE`,
+  )
 }
 
 /** The looking must not wait itself: the caller's error is held back for it. */
 export function boundLookup(ms: number): Statement {
   return {
-    text: `SELECT pg_catalog.set_config('lock_timeout', $1::text, true) AS lock_timeout,
-      pg_catalog.set_config('statement_timeout', $1::text, true) AS statement_timeout,
-      pg_catalog.pg_backend_pid()::text AS pid`,
+    text: `SELECT pg_catalog.set_config('lock_timeout', $1::pg_catalog.text, true) AS lock_timeout,
+      pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true) AS statement_timeout,
+      pg_catalog.pg_backend_pid()::pg_catalog.text AS pid`,
     values: [String(ms)],
     name: 'holdfast_lookup',
     columns: ['lock_timeout', 'statement_timeout', 'pid'],
@@ -50,21 +54,21 @@ export function tableLockHolders(
   return {
     text: `
 WITH RECURSIVE part AS (
-  SELECT pg_catalog.to_regclass($1::text)::oid AS relation
+  SELECT pg_catalog.to_regclass($1::pg_catalog.text)::pg_catalog.oid AS relation
   UNION
-  SELECT i.inhrelid FROM part JOIN pg_catalog.pg_inherits AS i ON i.inhparent = part.relation
+  SELECT i.inhrelid FROM part JOIN pg_catalog.pg_inherits AS i ON i.inhparent ${eq} part.relation
 ), whole AS (
   SELECT relation FROM part
   UNION ALL
-  SELECT i.indexrelid FROM part JOIN pg_catalog.pg_index AS i ON i.indrelid = part.relation
+  SELECT i.indexrelid FROM part JOIN pg_catalog.pg_index AS i ON i.indrelid ${eq} part.relation
   WHERE ${indexes ? 'true' : 'false'}
 )${activityOf(
       `
   SELECT l.pid, l.virtualtransaction
-  FROM whole JOIN pg_catalog.pg_locks AS l ON l.locktype = 'relation' AND l.relation = whole.relation
-  WHERE (l.granted OR l.waitstart < pg_catalog.statement_timestamp() - $3::text::float8 * interval '1 ms')
-    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-    AND l.mode = ANY (pg_catalog.string_to_array($2::text, ','))`,
+  FROM whole JOIN pg_catalog.pg_locks AS l ON l.locktype ${eq} 'relation' AND l.relation ${eq} whole.relation
+  WHERE (l.granted OR l.waitstart ${lt} (pg_catalog.statement_timestamp() ${minus} ($3::pg_catalog.text::pg_catalog.float8 ${times} interval '1 ms')))
+    AND l.database ${eq} (SELECT oid FROM pg_catalog.pg_database WHERE datname ${eq} pg_catalog.current_database())
+    AND l.mode ${eq} ANY (pg_catalog.string_to_array($2::pg_catalog.text, ','))`,
       '$4',
     )}`,
     values: [
@@ -110,32 +114,32 @@ export function rowShareHolders(
     target,
     '"#member".xid',
     `CROSS JOIN LATERAL pg_catalog.pg_get_multixact_members("#row".xmax) AS "#member"
-    WHERE "#row".xmax <> '0' AND "#member".mode = ANY (pg_catalog.string_to_array($3::text, ','))`,
+    WHERE "#row".xmax ${ne} '0' AND "#member".mode ${eq} ANY (pg_catalog.string_to_array($3::pg_catalog.text, ','))`,
     [keysJson, pidText(pid), inTheWayOf[strength]],
   )
 }
 
 function holders(
-  { table, keyColumns }: RowTarget,
+  target: RowTarget,
   locker: string,
   members: string,
   values: Statement['values'],
 ): Statement {
-  const name = tableText(table)
+  const name = tableText(target.table)
   return {
     text: activityOf(
       `
   SELECT l.pid, l.virtualtransaction
   FROM (
     SELECT ${locker} AS locker, "#row".tableoid AS relation
-    FROM pg_catalog.jsonb_array_elements($1::text::jsonb) AS "#element"("#value")
+    FROM pg_catalog.jsonb_array_elements($1::pg_catalog.text::pg_catalog.jsonb) AS "#element"("#value")
     CROSS JOIN LATERAL ${typedRecord(name, '"#element"."#value"')} AS "#wanted"
-    JOIN ${name} AS "#row" ON ${sameKey('"#row"', '"#wanted"', keyColumns)}
+    JOIN ${name} AS "#row" ON ${sameKey('"#row"', '"#wanted"', target.keyColumns, target)}
     ${members}
   ) AS r
-  JOIN pg_catalog.pg_locks AS l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = r.locker
+  JOIN pg_catalog.pg_locks AS l ON l.locktype ${eq} 'transactionid' AND l.granted AND l.transactionid ${eq} r.locker
   WHERE EXISTS (SELECT FROM pg_catalog.pg_locks AS held
-    WHERE held.virtualtransaction = l.virtualtransaction AND held.locktype = 'relation' AND held.granted AND held.relation = r.relation)`,
+    WHERE held.virtualtransaction ${eq} l.virtualtransaction AND held.locktype ${eq} 'relation' AND held.granted AND held.relation ${eq} r.relation)`,
       '$2',
     ),
     values,

@@ -9,6 +9,7 @@ import {
   typedRecord,
 } from './rows.ts'
 import { isLimitedHere, restoredTimeouts } from './wait-limit.ts'
+import { eq, gt, ne, plus } from './operators.ts'
 
 /** Statements about a row with a version: a whole number that every change counts up by one. */
 export interface VersionedTarget extends RowTarget {
@@ -18,12 +19,12 @@ export interface VersionedTarget extends RowTarget {
 /** One row, unlocked. The version comes as text next to it; JavaScript would round a large int8. */
 export function readVersion(target: VersionedTarget, keyJson: string, columns: Columns): Statement {
   const table = tableText(target.table)
-  const version = `"#row".${quoteIdentifier(target.versionColumn)}::text AS "#version"`
+  const version = `"#row".${quoteIdentifier(target.versionColumn)}::pg_catalog.text AS "#version"`
   return {
     text: `
 SELECT ${[version, ...columnList('"#row"', columns)].join(', ')}
-FROM ${typedRecord(table, '$1::text::jsonb')} AS "#sought"
-JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#sought"', target.keyColumns)}`,
+FROM ${typedRecord(table, '$1::pg_catalog.text::pg_catalog.jsonb')} AS "#sought"
+JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#sought"', target.keyColumns, target)}`,
     values: [keyJson],
   }
 }
@@ -54,16 +55,16 @@ export function updateVersion(
     text: `
 WITH "#changed" AS (
   UPDATE ${table} AS "#row"
-  SET ${[...assignments, `${version} = "#row".${version} + 1`].join(', ')}
-  FROM ${typedRecord(table, '$1::text::jsonb')} AS "#sought",
-       ${typedRecord(table, '$2::text::jsonb')} AS "#new"
-  WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn])}${unsure ? ` AND ${isLimitedHere}` : ''}
-  RETURNING ${[`"#row".${version}::text AS "#version"`, ...columnList('"#row"', columns)].join(', ')}
+  SET ${[...assignments, `${version} = "#row".${version} ${plus} 1`].join(', ')}
+  FROM ${typedRecord(table, '$1::pg_catalog.text::pg_catalog.jsonb')} AS "#sought",
+       ${typedRecord(table, '$2::pg_catalog.text::pg_catalog.jsonb')} AS "#new"
+  WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn], target)}${unsure ? ` AND ${isLimitedHere}` : ''}
+  RETURNING ${[`"#row".${version}::pg_catalog.text AS "#version"`, ...columnList('"#row"', columns)].join(', ')}
 ), "#done" AS MATERIALIZED (
-  SELECT ${[`${markerWithRows(target.table, 'exclusive', 'pg_catalog.count(*) > 0')} AS "#held"`, ...restored].join(', ')}
+  SELECT ${[`${markerWithRows(target.table, 'exclusive', `pg_catalog.count(*) ${gt} 0`)} AS "#held"`, ...restored].join(', ')}
   FROM "#changed"
 )
-SELECT (${isLimitedHere})::text AS "#limited", "#done"."#held" AS "#marked", "#changed".*
+SELECT (${isLimitedHere})::pg_catalog.text AS "#limited", "#done"."#held" AS "#marked", "#changed".*
 FROM "#done" LEFT JOIN "#changed" ON true`,
     values: [change.soughtJson, change.setJson],
   }
@@ -79,15 +80,15 @@ export function countVersion(target: VersionedTarget, soughtJson: string): State
   return {
     text: `
 WITH "#counted" AS (
-  UPDATE ${table} AS "#row" SET ${version} = "#row".${version} + 1
-  FROM ${typedRecord(table, '$1::text::jsonb')} AS "#sought"
-  WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn])}
-  RETURNING true AS counted
+  UPDATE ${table} AS "#row" SET ${version} = "#row".${version} ${plus} 1
+  FROM ${typedRecord(table, '$1::pg_catalog.text::pg_catalog.jsonb')} AS "#sought"
+  WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn], target)}
+  RETURNING "#row".${version} ${ne} "#sought".${version} AS counted
 )
 SELECT ${[
-      `(pg_catalog.count(*) = 0 AND EXISTS (
-    SELECT FROM ${table} AS "#row", ${typedRecord(table, '$1::text::jsonb')} AS "#sought"
-    WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn])}))::text AS suppressed`,
+      `(pg_catalog.count(*) FILTER (WHERE counted) ${eq} 0 AND EXISTS (
+    SELECT FROM ${table} AS "#row", ${typedRecord(table, '$1::pg_catalog.text::pg_catalog.jsonb')} AS "#sought"
+    WHERE ${sameKey('"#row"', '"#sought"', [...target.keyColumns, target.versionColumn], target)}))::pg_catalog.text AS suppressed`,
       ...restored,
     ].join(', ')}
 FROM "#counted"`,

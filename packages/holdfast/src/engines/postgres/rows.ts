@@ -1,8 +1,10 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
 import { type LockMode, rowsToken } from './locks.ts'
+import { type Compared, comparing } from './own-operators.ts'
 import { isLimitedHere, restoredTimeouts } from './wait-limit.ts'
 import { isTrue } from '../../core/is-true.ts'
+import { cat, eq, filled, gt, jsonAt } from './operators.ts'
 
 /**
  * Statements about rows of the caller's tables. Our own names (CTEs, aliases, columns) start with
@@ -33,8 +35,7 @@ const patienceClause: Readonly<Record<RowPatience, string>> = {
 }
 
 /** Which rows a statement is about. */
-export interface RowTarget {
-  readonly table: TableName
+export interface RowTarget extends Compared {
   readonly keyColumns: readonly string[]
 }
 
@@ -76,9 +77,9 @@ export function modeOf(strength: RowStrength): LockMode {
 /** The marker with the token of the table's rows added to it, if `some` rows were locked. */
 export function markerWithRows(table: TableName, mode: LockMode, some: string): string {
   const token = rowsToken(tableText(table), mode)
-  const held = `coalesce(nullif(${marker}, ''), ',')`
-  return `pg_catalog.set_config('holdfast.held', ${held} || CASE WHEN ${some}
-    AND pg_catalog.strpos(${held}, ',${token},') = 0 THEN '${token},' ELSE '' END, true)`
+  const held = filled(marker, "','")
+  return `pg_catalog.set_config('holdfast.held', ${held} ${cat} CASE WHEN ${some}
+    AND pg_catalog.strpos(${held}, ',${token},') ${eq} 0 THEN '${token},' ELSE '' END, true)`
 }
 
 /** A JSON object as a record of the table's own type. */
@@ -91,10 +92,18 @@ export function columnList(of: string, columns: Columns): readonly string[] {
   return columns.map((column) => `${of}.${quoteIdentifier(column)}`)
 }
 
-/** Equality of the key columns. Not schema-qualified: `=` of citext and its like is the caller's. */
-export function sameKey(left: string, right: string, columns: readonly string[]): string {
+/** Equality of the key columns, as their unique index has it. */
+export function sameKey(
+  left: string,
+  right: string,
+  columns: readonly string[],
+  compared: Pick<Compared, 'operators'>,
+): string {
   return columns
-    .map((column) => `${left}.${quoteIdentifier(column)} = ${right}.${quoteIdentifier(column)}`)
+    .map(
+      (column) =>
+        `${left}.${quoteIdentifier(column)} ${comparing(compared, column, '=')} ${right}.${quoteIdentifier(column)}`,
+    )
     .join(' AND ')
 }
 
@@ -105,11 +114,11 @@ export function sameKey(left: string, right: string, columns: readonly string[])
 function wantedRows({ table, keyColumns }: RowTarget, json: string): string {
   const typed = keyColumns.map((column) => `("#given"."#typed").${quoteIdentifier(column)}`)
   return `
-  SELECT pg_catalog.min("#given"."#at")::int4 AS "#first",
-         pg_catalog.string_agg("#given"."#at"::text, ',') AS "#positions", ${typed.join(', ')}
+  SELECT pg_catalog.min("#given"."#at")::pg_catalog.int4 AS "#first",
+         pg_catalog.string_agg("#given"."#at"::pg_catalog.text, ',') AS "#positions", ${typed.join(', ')}
   FROM (
     SELECT "#element"."#at", ${typedRecord(tableText(table), '"#element"."#value"')} AS "#typed"
-    FROM pg_catalog.jsonb_array_elements(${json}::text::jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
+    FROM pg_catalog.jsonb_array_elements(${json}::pg_catalog.text::pg_catalog.jsonb) WITH ORDINALITY AS "#element"("#value", "#at")
     OFFSET 0
   ) AS "#given"
   GROUP BY ${typed.join(', ')}`
@@ -118,11 +127,13 @@ function wantedRows({ table, keyColumns }: RowTarget, json: string): string {
 /** Reads keys as values of the key columns. By the table's type: to plan a look at the table, its policies are run. */
 export function readKeys({ table, keyColumns }: RowTarget, keysJson: string): Statement {
   const typed = `pg_catalog.jsonb_populate_record(NULL::${tableText(table)}, "#element"."#value")`
-  const keys = keyColumns.map((column) => `("#given"."#typed").${quoteIdentifier(column)}::text`)
+  const keys = keyColumns.map(
+    (column) => `("#given"."#typed").${quoteIdentifier(column)}::pg_catalog.text`,
+  )
   return {
-    text: `SELECT ${keys.join(' || ')} AS key FROM (
+    text: `SELECT ${keys.join(` ${cat} `)} AS key FROM (
       SELECT ${typed} AS "#typed"
-      FROM pg_catalog.jsonb_array_elements($1::text::jsonb) AS "#element"("#value")
+      FROM pg_catalog.jsonb_array_elements($1::pg_catalog.text::pg_catalog.jsonb) AS "#element"("#value")
       OFFSET 0
     ) AS "#given"`,
     values: [keysJson],
@@ -145,21 +156,21 @@ function manyRows(request: RowLockRequest): string {
   const { table: name, keyColumns } = request.target
   const table = tableText(name)
   const order = keyColumns.toSorted().map((column) => `"#row".${quoteIdentifier(column)}`)
-  const isKey = sameKey('"#row"', '"#wanted"', keyColumns)
+  const isKey = sameKey('"#row"', '"#wanted"', keyColumns, request.target)
   const there = `CASE WHEN "#locked"."#key" IS NULL
-         THEN EXISTS (SELECT FROM ${table} AS "#row" WHERE ${isKey}) ELSE true END::text AS "#there",`
+         THEN EXISTS (SELECT FROM ${table} AS "#row" WHERE ${isKey}) ELSE true END::pg_catalog.text AS "#there",`
   return `
 WITH "#wanted" AS MATERIALIZED (${wantedRows(request.target, '$1')}
 ), "#locked" AS MATERIALIZED (
-  SELECT "#wanted"."#first"::text AS "#key", ${lockedColumns(request)}
+  SELECT "#wanted"."#first"::pg_catalog.text AS "#key", ${lockedColumns(request)}
   FROM "#wanted" JOIN ${table} AS "#row" ON ${isKey}${onlyLimited(request)}
   ORDER BY ${order.join(', ')}
   ${lockClause(request)}
 ), "#done" AS MATERIALIZED (${afterwards(request)}
 )
 SELECT "#wanted"."#positions" AS "#wanted", ${request.patience === 'skip' ? there : ''}
-       (${isLimitedHere})::text AS "#limited", "#done"."#held" AS "#marked", "#locked".*
-FROM "#done" CROSS JOIN "#wanted" LEFT JOIN "#locked" ON "#locked"."#key" = "#wanted"."#first"::text
+       (${isLimitedHere})::pg_catalog.text AS "#limited", "#done"."#held" AS "#marked", "#locked".*
+FROM "#done" CROSS JOIN "#wanted" LEFT JOIN "#locked" ON "#locked"."#key" ${eq} "#wanted"."#first"::pg_catalog.text
 ORDER BY "#wanted"."#first"`
 }
 
@@ -169,18 +180,18 @@ function oneRow(request: RowLockRequest): string {
   return `
 WITH "#locked" AS MATERIALIZED (
   SELECT '1' AS "#key", ${lockedColumns(request)}
-  FROM ${typedRecord(table, '$1::text::jsonb -> 0')} AS "#wanted"
-  JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#wanted"', request.target.keyColumns)}${onlyLimited(request)}
+  FROM ${typedRecord(table, `$1::pg_catalog.text::pg_catalog.jsonb ${jsonAt} 0`)} AS "#wanted"
+  JOIN ${table} AS "#row" ON ${sameKey('"#row"', '"#wanted"', request.target.keyColumns, request.target)}${onlyLimited(request)}
   ${lockClause(request)}
 ), "#done" AS MATERIALIZED (${afterwards(request)}
 )
-SELECT '1' AS "#wanted", (${isLimitedHere})::text AS "#limited", "#done"."#held" AS "#marked", "#locked".*
+SELECT '1' AS "#wanted", (${isLimitedHere})::pg_catalog.text AS "#limited", "#done"."#held" AS "#marked", "#locked".*
 FROM "#done" LEFT JOIN "#locked" ON true`
 }
 
 function lockedColumns({ versionColumn, columns }: RowLockRequest): string {
   const version = versionColumn === undefined ? 'NULL' : `"#row".${quoteIdentifier(versionColumn)}`
-  return [`${version}::text AS "#version"`, ...columnList('"#row"', columns)].join(', ')
+  return [`${version}::pg_catalog.text AS "#version"`, ...columnList('"#row"', columns)].join(', ')
 }
 
 function lockClause({ strength, patience }: RowLockRequest): string {
@@ -195,7 +206,7 @@ function onlyLimited({ unsure }: RowLockRequest): string {
 function afterwards({ target, strength }: RowLockRequest): string {
   const restored = restoredTimeouts.map((column, at) => `${column} AS "#restored${at}"`)
   return `
-  SELECT ${markerWithRows(target.table, modeOf(strength), 'pg_catalog.count(*) > 0')} AS "#held",
+  SELECT ${markerWithRows(target.table, modeOf(strength), `pg_catalog.count(*) ${gt} 0`)} AS "#held",
          ${restored.join(',\n         ')}
   FROM "#locked"`
 }

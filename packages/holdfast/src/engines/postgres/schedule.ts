@@ -32,7 +32,7 @@ export function lookAtSchedule(schema: string, name: string, fromEver: boolean):
     'look_at_schedule',
     [
       ['text', name],
-      ['boolean', fromEver],
+      ['bool', fromEver],
     ],
     [name],
   )
@@ -45,15 +45,15 @@ export function claimTick(schema: string, claim: TickClaim): FunctionCall {
     [
       ['text', claim.name],
       instant(claim.atUs),
-      ['boolean', claim.manual],
+      ['bool', claim.manual],
       ['uuid', claim.token],
       ['text', claim.holder],
-      ['bigint', claim.leaseMs],
-      ['integer', claim.overlap],
-      ['boolean', claim.retake],
-      ['integer', claim.most],
-      ['integer', claim.missed],
-      ['boolean', claim.run],
+      ['int8', claim.leaseMs],
+      ['int4', claim.overlap],
+      ['bool', claim.retake],
+      ['int4', claim.most],
+      ['int4', claim.missed],
+      ['bool', claim.run],
       instant(claim.afterUs),
     ],
     [claim.name],
@@ -69,7 +69,7 @@ export function renewTick(
   return functionCall(
     schema,
     'renew_tick',
-    [...keyOf(tick), ['uuid', token], ['bigint', leaseMs]],
+    [...keyOf(tick), ['uuid', token], ['int8', leaseMs]],
     [tick.name],
   )
 }
@@ -93,8 +93,8 @@ export function finishTick(
       ...keyOf(tick),
       ['uuid', token],
       ['text', error ?? null],
-      ['bigint', retryMs ?? null],
-      ['integer', keep],
+      ['int8', retryMs ?? null],
+      ['int4', keep],
     ],
     [tick.name],
   )
@@ -111,7 +111,7 @@ export function pauseSchedule(
     'pause_schedule',
     [
       ['text', name],
-      ['boolean', pause],
+      ['bool', pause],
     ],
     [name],
     { limitMs, yields: true, budgetMs: undefined },
@@ -149,14 +149,14 @@ export function readTicks(schema: string, name: string, most: number): FunctionC
     'read_ticks',
     [
       ['text', name],
-      ['integer', most],
+      ['int4', most],
     ],
     [name],
   )
 }
 
 function keyOf({ name, atUs, manual }: TickKey): Argument[] {
-  return [['text', name], instant(atUs), ['boolean', manual]]
+  return [['text', name], instant(atUs), ['bool', manual]]
 }
 
 /** A text that PostgreSQL reads exactly, in whatever style and zone the session is. */

@@ -1,5 +1,6 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier } from './identifier.ts'
+import { eq, gt } from './operators.ts'
 
 /** Statements that change indexes of a table in use, outside of a transaction and without stopping writers. */
 
@@ -31,10 +32,10 @@ export function lookForIndex(schema: string, index: string): Statement {
     text: `SELECT CASE
   WHEN i.indexrelid IS NULL THEN 'missing'
   WHEN i.indisvalid THEN 'ready'
-  WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index p WHERE p.relid = i.indrelid) THEN 'building'
+  WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index p WHERE p.relid ${eq} i.indrelid) THEN 'building'
   ELSE 'broken' END AS state
 FROM (VALUES (1)) AS one
-LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid = pg_catalog.to_regclass($1::text)`,
+LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid ${eq} pg_catalog.to_regclass($1::pg_catalog.text)`,
     values: [`${quoteIdentifier(schema)}.${quoteIdentifier(index)}`],
   }
 }
@@ -69,15 +70,15 @@ export const metAnother: ReadonlySet<string> = new Set([
 /** Jobs with a unique key, and those among them that share queue and bucket with a job of another scope. */
 export function countSharedKeys(schema: string): Statement {
   const table = `${quoteIdentifier(schema)}."work"`
-  const live = `w.unique_key IS NOT NULL AND w.status IN ('pending', 'claimed')`
+  const live = `w.unique_key IS NOT NULL AND w.status ${eq} ANY ('{pending,claimed}')`
   return {
-    text: `SELECT pg_catalog.count(*)::text AS keys,
-  (pg_catalog.count(*) FILTER (WHERE g.scopes > 1))::text AS shared,
-  pg_catalog.count(DISTINCT (w.bucket, w.queue)) FILTER (WHERE g.scopes > 1)::text AS groups
+    text: `SELECT pg_catalog.count(*)::pg_catalog.text AS keys,
+  (pg_catalog.count(*) FILTER (WHERE g.scopes ${gt} 1))::pg_catalog.text AS shared,
+  pg_catalog.count(DISTINCT (w.bucket, w.queue)) FILTER (WHERE g.scopes ${gt} 1)::pg_catalog.text AS groups
 FROM ${table} AS w
 JOIN (SELECT w.bucket, w.queue, pg_catalog.count(DISTINCT w.scope) AS scopes
       FROM ${table} AS w WHERE ${live} GROUP BY w.bucket, w.queue) AS g
-  ON g.bucket = w.bucket AND g.queue = w.queue
+  ON g.bucket ${eq} w.bucket AND g.queue ${eq} w.queue
 WHERE ${live}`,
     values: [],
   }

@@ -1,6 +1,7 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteIdentifier, quoteLiteral } from './identifier.ts'
 import { dollarQuoted } from './schema-script.ts'
+import { cat, eq, like, ne } from './operators.ts'
 
 /** What was installed: one row per SQL file, in the schema itself. */
 const tableName = 'installed_file'
@@ -58,13 +59,13 @@ export const restoreSettings: readonly string[] = changedSettings.map(
 export function lookForSchema(schema: string): Statement {
   return {
     text: `
-SELECT (space.oid IS NOT NULL)::text AS "present",
+SELECT (space.oid IS NOT NULL)::pg_catalog.text AS "present",
        EXISTS (SELECT FROM pg_catalog.pg_class
-               WHERE relnamespace = space.oid AND relname = '${tableName}')::text AS "recorded",
-       (EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = space.oid)
-         OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace = space.oid))::text AS "occupied"
+               WHERE relnamespace ${eq} space.oid AND relname ${eq} '${tableName}')::pg_catalog.text AS "recorded",
+       (EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace ${eq} space.oid)
+         OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace ${eq} space.oid))::pg_catalog.text AS "occupied"
 FROM (VALUES (1)) AS one
-LEFT JOIN pg_catalog.pg_namespace AS space ON space.nspname = $1::text::name`,
+LEFT JOIN pg_catalog.pg_namespace AS space ON space.nspname ${eq} $1::pg_catalog.text::pg_catalog.name`,
     values: [schema],
   }
 }
@@ -88,21 +89,21 @@ export function recordsFrom(rows: readonly Row[]): InstalledFile[] {
 export function prepareSchema(schema: string): string {
   const literal = quoteLiteral(schema)
   return `DO ${dollarQuoted(` DECLARE
-  space oid := (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = ${literal});
+  space pg_catalog.oid := (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname ${eq} ${literal});
 BEGIN
   IF space IS NULL THEN
     CREATE SCHEMA ${quoteIdentifier(schema)};
   END IF;
   IF pg_catalog.to_regclass(${quoteLiteral(recordsTable(schema))}) IS NULL THEN
-    IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = space)
-       OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace = space) THEN
+    IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace ${eq} space)
+       OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace ${eq} space) THEN
       RAISE EXCEPTION 'the schema was not made by Holdfast and is not empty';
     END IF;
     CREATE TABLE ${recordsTable(schema)} (
-      name text PRIMARY KEY,
-      checksum text NOT NULL,
-      version text NOT NULL,
-      applied_at timestamptz NOT NULL DEFAULT pg_catalog.now()
+      name pg_catalog.text PRIMARY KEY,
+      checksum pg_catalog.text NOT NULL,
+      version pg_catalog.text NOT NULL,
+      applied_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now()
     );
   END IF;
 END `)}`
@@ -121,7 +122,7 @@ export function recordRepeatable(schema: string, file: InstalledFile): string {
 
 /** For a file that no longer exists. */
 export function forgetFile(schema: string, name: string): string {
-  return `DELETE FROM ${recordsTable(schema)} WHERE name = ${quoteLiteral(name)}`
+  return `DELETE FROM ${recordsTable(schema)} WHERE name ${eq} ${quoteLiteral(name)}`
 }
 
 /** Stops a script that was made for another state than the one it meets. */
@@ -131,28 +132,14 @@ export function assertMigrations(
 ): string {
   const list = expected.map(({ name, checksum }) => `${name} ${checksum}`).join(',')
   return `DO ${dollarQuoted(` BEGIN
-  IF ${quoteLiteral(list)} IS DISTINCT FROM (
-    SELECT coalesce(pg_catalog.string_agg(name || ' ' || checksum, ',' ORDER BY name COLLATE "C"), '')
-    FROM ${recordsTable(schema)} WHERE name LIKE 'migrations/%'
+  IF ${quoteLiteral(list)} ${ne} (
+    SELECT coalesce(pg_catalog.string_agg(name ${cat} ' ' ${cat} checksum, ',' ORDER BY name COLLATE pg_catalog."C"), '')
+    FROM ${recordsTable(schema)} WHERE name ${like} 'migrations/%'
   ) THEN
     RAISE EXCEPTION 'this script was planned for another state of the schema'
       USING HINT = 'Plan it again, from the last migration that installed_file lists.';
   END IF;
 END `)}`
-}
-
-/**
- * PostgreSQL lets everyone execute a new function. Default privileges may have given more. The
- * schema is ours alone, so this touches nothing of anybody else.
- */
-export function closeToPublic(schema: string): string[] {
-  const name = quoteIdentifier(schema)
-  return [
-    ...['ROUTINES', 'TABLES', 'SEQUENCES'].map(
-      (kind) => `REVOKE ALL ON ALL ${kind} IN SCHEMA ${name} FROM PUBLIC`,
-    ),
-    `REVOKE ALL ON SCHEMA ${name} FROM PUBLIC`,
-  ]
 }
 
 function tuple({ name, checksum, version }: InstalledFile): string {

@@ -3,13 +3,17 @@ import { sqlStateOf } from '../../core/sql-state.ts'
 import { quoteIdentifier } from './identifier.ts'
 
 /** What `here` raises; see `sql/app/here.sql`. */
-const refusals: Readonly<Record<string, 'elsewhere' | 'moving'>> = {
+const refusals: Readonly<Record<string, ShardRefusalReason>> = {
   HF001: 'elsewhere',
   HF002: 'moving',
+  HF008: 'unconfirmed',
 }
 
+/** Another server has a bucket, it is on its way, or nobody has compared this server with the others yet. */
+export type ShardRefusalReason = 'elsewhere' | 'moving' | 'unconfirmed'
+
 /** Why the server would not work on these buckets; nothing if the error is another one. */
-export function shardRefusal(error: unknown): 'elsewhere' | 'moving' | undefined {
+export function shardRefusal(error: unknown): ShardRefusalReason | undefined {
   return refusals[sqlStateOf(error) ?? '']
 }
 
@@ -50,7 +54,7 @@ function checkedText(schema: string, { text, values }: Statement): string {
   const known = made.get(text)
   if (known !== undefined) return known
   if (made.size >= mostTexts) made.clear()
-  const check = `${quoteIdentifier(schema)}.here($${values.length + 1}::text::int4[])`
+  const check = `${quoteIdentifier(schema)}.here($${values.length + 1}::pg_catalog.text::pg_catalog.int4[])`
   const checked = clause.test(text)
     ? `SELECT "#asked".* FROM (${text}\n) AS "#asked" WHERE ${check}`
     : `${text} WHERE ${check}`
@@ -61,8 +65,8 @@ function checkedText(schema: string, { text, values }: Statement): string {
 /** Asks the server whether it has these buckets, and raises if not; fit for the opening of a transaction. */
 export function askHere(schema: string, buckets: readonly number[]): Statement {
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.here($1::text::int4[])::text AS here,
-  pg_catalog.pg_backend_pid()::text AS pid`,
+    text: `SELECT ${quoteIdentifier(schema)}.here($1::pg_catalog.text::pg_catalog.int4[])::pg_catalog.text AS here,
+  pg_catalog.pg_backend_pid()::pg_catalog.text AS pid`,
     values: [literalOf(buckets)],
     columns: ['here', 'pid'],
     name: 'shard_here',
@@ -72,8 +76,28 @@ export function askHere(schema: string, buckets: readonly number[]): Statement {
 /** What a server knows about these buckets, about all of them if none are named. */
 export function readShards(schema: string, buckets?: readonly number[]): Statement {
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.read_shards($1::text::int4[]) AS answer`,
+    text: `SELECT ${quoteIdentifier(schema)}.read_shards($1::pg_catalog.text::pg_catalog.int4[]) AS answer`,
     values: [buckets === undefined ? null : literalOf(buckets)],
+  }
+}
+
+/** See `sql/app/confirm_shards.sql`. */
+export function confirmShards(
+  schema: string,
+  others: readonly (readonly [bucket: number, shard: string, version: number])[],
+  complete: boolean,
+): Statement {
+  return {
+    text: `SELECT ${quoteIdentifier(schema)}.confirm_shards($1::pg_catalog.text, $2::pg_catalog.bool)::pg_catalog.text AS answer`,
+    values: [JSON.stringify(others), complete],
+  }
+}
+
+/** See `sql/operator/occupied_buckets.sql`. */
+export function occupiedBuckets(schema: string): Statement {
+  return {
+    text: `SELECT ${quoteIdentifier(schema)}.occupied_buckets() AS answer`,
+    values: [],
   }
 }
 
@@ -83,10 +107,12 @@ export function initShardsOf(
   cluster: string,
   shard: string,
   owners: readonly string[],
+  members: readonly string[],
 ): Statement {
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.init_shards($1::text::uuid, $2::text,
-  ARRAY(SELECT pg_catalog.jsonb_array_elements_text($3::text::jsonb)))::text AS answer`,
-    values: [cluster, shard, JSON.stringify(owners)],
+    text: `SELECT ${quoteIdentifier(schema)}.init_shards($1::pg_catalog.text::pg_catalog.uuid, $2::pg_catalog.text,
+  ARRAY(SELECT pg_catalog.jsonb_array_elements_text($3::pg_catalog.text::pg_catalog.jsonb)),
+  ARRAY(SELECT pg_catalog.jsonb_array_elements_text($4::pg_catalog.text::pg_catalog.jsonb)))::pg_catalog.text AS answer`,
+    values: [cluster, shard, JSON.stringify(owners), JSON.stringify(members)],
   }
 }

@@ -1,4 +1,6 @@
 import type { Isolation, Statement } from '../../core/driver.ts'
+import { eq, ne } from './operators.ts'
+import { settingMs, slackMs } from './wait-limit.ts'
 
 /** Opens a transaction; the server's default isolation level unless one is named. */
 export function beginText(isolation: Isolation | undefined): string {
@@ -31,7 +33,7 @@ export const endProbe = 'SAVEPOINT holdfast_end'
  * so another one that was begun in between has none.
  */
 export const markerProbe: Statement = {
-  text: "SELECT (coalesce(pg_catalog.current_setting('holdfast.held', true), '') <> '')::text AS usable",
+  text: `SELECT (coalesce(pg_catalog.current_setting('holdfast.held', true), '') ${ne} '')::pg_catalog.text AS usable`,
   values: [],
 }
 
@@ -40,9 +42,25 @@ export const markerProbe: Statement = {
  * name one transaction: a backend is reused, its start is not.
  */
 export const whichTransaction: Statement = {
-  text: `SELECT pg_catalog.pg_backend_pid()::text AS pid,
-    extract(epoch FROM pg_catalog.now())::text AS began`,
+  text: `SELECT pg_catalog.pg_backend_pid()::pg_catalog.text AS pid,
+    extract(epoch FROM pg_catalog.now())::pg_catalog.text AS began`,
   values: [],
+}
+
+/**
+ * The same, and from now on no statement of this transaction runs for longer than what is left to its deadline, nor
+ * longer than before. It ends with the transaction. Later by as much as our own waits end before a statement_timeout,
+ * so that they end with the deadline.
+ */
+export function limitTransaction(leftMs: number): Statement {
+  return {
+    text: `${whichTransaction.text},
+    pg_catalog.set_config('statement_timeout', least($1::pg_catalog.text::pg_catalog.int8,
+      ${settingMs("pg_catalog.current_setting('statement_timeout')")})::pg_catalog.text, true) AS limited`,
+    values: [String(leftMs + slackMs)],
+    columns: ['pid', 'began', 'limited'],
+    name: 'limit_transaction',
+  }
 }
 
 /**
@@ -51,9 +69,9 @@ export const whichTransaction: Statement = {
  */
 export function cancelTransaction(pid: number, began: string): Statement {
   return {
-    text: `SELECT pg_catalog.pg_cancel_backend(pid)::text AS cancelled
+    text: `SELECT pg_catalog.pg_cancel_backend(pid)::pg_catalog.text AS cancelled
     FROM pg_catalog.pg_stat_activity
-    WHERE pid = $1::text::int4 AND extract(epoch FROM xact_start)::text = $2::text`,
+    WHERE pid ${eq} $1::pg_catalog.text::pg_catalog.int4 AND extract(epoch FROM xact_start)::pg_catalog.text ${eq} $2::pg_catalog.text`,
     values: [String(pid), began],
   }
 }
@@ -64,7 +82,7 @@ export function cancelTransaction(pid: number, began: string): Statement {
  * cut short by a crash, can be seen and yet be lost: it is certain after this.
  */
 export const waitForStandby: Statement = {
-  text: `SELECT pg_catalog.pg_logical_emit_message(true, 'holdfast', '')::text AS lsn`,
+  text: `SELECT pg_catalog.pg_logical_emit_message(true, 'holdfast', '')::pg_catalog.text AS lsn`,
   values: [],
   columns: ['lsn'],
 }

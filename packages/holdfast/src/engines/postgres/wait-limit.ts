@@ -1,5 +1,6 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { quoteLiteral } from './identifier.ts'
+import { filled, le, minus, ne, plus, times } from './operators.ts'
 
 /**
  * A limit for a wait of many parts. lock_timeout starts anew at every lock, and one row can mean
@@ -12,7 +13,7 @@ import { quoteLiteral } from './identifier.ts'
  * How much later than lock_timeout our statement_timeout fires. So a single wait ends by
  * lock_timeout, whatever the statement itself took, and several end no later than this.
  */
-const slackMs = 25
+export const slackMs = 25
 
 /** By how much two clocks may be apart that measure the same wait. */
 export const clockMs = 5
@@ -44,17 +45,17 @@ export interface WaitLimit {
 const longestMs = 2_147_483_647
 
 /** A timeout as the server wrote it, in milliseconds; NULL, which `least` passes over, if there is none. */
-function settingMs(text: string): string {
-  return `nullif((extract(epoch FROM ${text}::interval) * 1000)::int8, 0)`
+export function settingMs(text: string): string {
+  return `CASE WHEN ${text} ${ne} '0' THEN (extract(epoch FROM ${text}::interval) ${times} 1000)::pg_catalog.int8 END`
 }
 
 function sinceMs(moment: string): string {
-  return `(extract(epoch FROM pg_catalog.clock_timestamp() - ${moment}) * 1000)::int8`
+  return `(extract(epoch FROM pg_catalog.clock_timestamp() ${minus} ${moment}) ${times} 1000)::pg_catalog.int8`
 }
 
 /** How long a wait in this statement may last to end before the caller's statement_timeout, if there is one. */
-const endsWithStatement: string = `${settingMs("pg_catalog.current_setting('statement_timeout')")} - ${slackMs}
-  - ${sinceMs('pg_catalog.statement_timestamp()')}`
+const endsWithStatement: string = `${settingMs("pg_catalog.current_setting('statement_timeout')")} ${minus} ${slackMs}
+  ${minus} ${sinceMs('pg_catalog.statement_timestamp()')}`
 
 /** The values that `shortestLimitMs` binds, in its order. */
 export function limitNumbers({ limitMs, budgetMs }: LimitRequest): readonly string[] {
@@ -77,7 +78,7 @@ export function shortestLimitMs(
   if (limitMs !== undefined) limits.push(placeholder(0))
   if (budgetMs !== undefined) {
     const at = limitMs === undefined ? 0 : 1
-    limits.push(`${placeholder(at)} - ${sinceMs('pg_catalog.now()')}`)
+    limits.push(`${placeholder(at)} ${minus} ${sinceMs('pg_catalog.now()')}`)
   }
   if (yields) limits.push(settingMs(lockTimeout))
   return `greatest(1, least(${limits.join(', ')}, ${longestMs}))`
@@ -85,7 +86,7 @@ export function shortestLimitMs(
 
 /** What is left of such a limit that was worked out at a moment before. */
 export function leftOfLimit(limit: string, moment: string): string {
-  return `greatest(1, ${limit} - ${sinceMs(moment)})`
+  return `greatest(1, ${limit} ${minus} ${sinceMs(moment)})`
 }
 
 /**
@@ -102,22 +103,22 @@ export function limitWait(
     // OFFSET 0 has the settings read before they are set; the marker shows the next statement
     // that both ran in one transaction. A statement_timeout that is shorter than the limit stays.
     text: `
-SELECT limit_ms::text AS "#limit",
-       CASE WHEN own_ms <= limit_ms THEN 'wait' WHEN client_ms <= limit_ms THEN 'client'
-         WHEN lock_ms <= limit_ms THEN 'lock_timeout' ELSE 'statement_timeout' END AS "#by",
+SELECT limit_ms::pg_catalog.text AS "#limit",
+       CASE WHEN own_ms ${le} limit_ms THEN 'wait' WHEN client_ms ${le} limit_ms THEN 'client'
+         WHEN lock_ms ${le} limit_ms THEN 'lock_timeout' ELSE 'statement_timeout' END AS "#by",
        pg_catalog.set_config('holdfast.saved', lock_timeout, true) AS "#savedLock",
        pg_catalog.set_config('holdfast.saved_statement', statement_timeout, true) AS "#savedStatement",
-       pg_catalog.set_config('lock_timeout', limit_ms::text, true) AS "#newLock",
-       pg_catalog.set_config('statement_timeout', ${moreMs === 'each' ? 'statement_timeout' : `least(limit_ms + ${moreMs}, statement_ms + ${slackMs})::text`}, true) AS "#newStatement",
-       pg_catalog.set_config('holdfast.held', coalesce(nullif(${marker}, ''), ','), true) AS "#held",
-       pg_catalog.pg_backend_pid()::text AS pid
+       pg_catalog.set_config('lock_timeout', limit_ms::pg_catalog.text, true) AS "#newLock",
+       pg_catalog.set_config('statement_timeout', ${moreMs === 'each' ? 'statement_timeout' : `least(limit_ms ${plus} ${moreMs}, statement_ms ${plus} ${slackMs})::pg_catalog.text`}, true) AS "#newStatement",
+       pg_catalog.set_config('holdfast.held', ${filled(marker, "','")}, true) AS "#held",
+       pg_catalog.pg_backend_pid()::pg_catalog.text AS pid
 FROM (
   SELECT *, greatest(1, least(own_ms, client_ms, lock_ms, statement_ms, ${longestMs - slackMs})) AS limit_ms
   FROM (
-    SELECT lock_timeout, statement_timeout, $1::text::int8 AS own_ms,
-           $2::text::int8 - ${slackMs} - ${sinceMs('pg_catalog.now()')} AS client_ms,
-           ${yields ? settingMs('lock_timeout') : 'NULL::int8'} AS lock_ms,
-           ${settingMs('statement_timeout')} - ${slackMs} AS statement_ms
+    SELECT lock_timeout, statement_timeout, $1::pg_catalog.text::pg_catalog.int8 AS own_ms,
+           $2::pg_catalog.text::pg_catalog.int8 ${minus} ${slackMs} ${minus} ${sinceMs('pg_catalog.now()')} AS client_ms,
+           ${yields ? settingMs('lock_timeout') : 'NULL::pg_catalog.int8'} AS lock_ms,
+           ${settingMs('statement_timeout')} ${minus} ${slackMs} AS statement_ms
     FROM (
       SELECT pg_catalog.current_setting('lock_timeout') AS lock_timeout,
              pg_catalog.current_setting('statement_timeout') AS statement_timeout
@@ -136,11 +137,11 @@ FROM (
 }
 
 /** Whether `limitWait` came before, in the same transaction. */
-export const isLimitedHere: string = `coalesce(pg_catalog.current_setting('holdfast.saved', true), '') <> ''`
+export const isLimitedHere: string = `coalesce(pg_catalog.current_setting('holdfast.saved', true), '') ${ne} ''`
 
 /** Both timeouts where they are asked for, in milliseconds; null if there is none. */
-export const timeoutColumns: string = `${settingMs("pg_catalog.current_setting('lock_timeout')")}::text AS lock_ms,
-    ${settingMs("pg_catalog.current_setting('statement_timeout')")}::text AS statement_ms`
+export const timeoutColumns: string = `${settingMs("pg_catalog.current_setting('lock_timeout')")}::pg_catalog.text AS lock_ms,
+    ${settingMs("pg_catalog.current_setting('statement_timeout')")}::pg_catalog.text AS statement_ms`
 
 /** The same in the transaction itself. */
 export const ownTimeouts: Statement = { text: `SELECT ${timeoutColumns}`, values: [] }
@@ -163,8 +164,8 @@ export const restoredTimeouts: readonly string[] = [
   ['lock_timeout', 'saved'],
   ['statement_timeout', 'saved_statement'],
 ].map(
-  ([setting, saved]) => `pg_catalog.set_config('${setting}', coalesce(
-    nullif(pg_catalog.current_setting('holdfast.${saved}', true), ''), pg_catalog.current_setting('${setting}')), true)`,
+  ([setting, saved]) =>
+    `pg_catalog.set_config('${setting}', ${filled(`pg_catalog.current_setting('holdfast.${saved}', true)`, `pg_catalog.current_setting('${setting}')`)}, true)`,
 )
 
 /** The same as a statement of its own. */

@@ -10,7 +10,7 @@ export function enqueueWork(
   scopes: readonly Scope[],
 ): Statement {
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.enqueue_work($1::text::jsonb, $2::text) AS answer`,
+    text: `SELECT ${quoteIdentifier(schema)}.enqueue_work($1::pg_catalog.text::pg_catalog.jsonb, $2::pg_catalog.text) AS answer`,
     values: [itemsJson, channel ?? null],
     columns: ['answer'],
     scopes,

@@ -5,7 +5,7 @@ import type { Driver } from 'holdfast'
 import { fromPg, pool } from './pg.ts'
 
 export { createConsole } from '../../../../console/src/index.ts'
-export { close, hf } from './pg.ts'
+export { close, hf, pool } from './pg.ts'
 
 export const driver: Driver<PoolClient> = fromPg(pool)
 export const viewToken = 'a'.repeat(32)

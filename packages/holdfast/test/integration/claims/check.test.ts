@@ -31,6 +31,43 @@ describe('check', () => {
     ])
   })
 
+  test('S22: a key that no row can be claimed by is told, and a worker does not begin', async () => {
+    const { name } = await fixture.table(2)
+    await fixture.observer.query(`
+      CREATE TYPE ${name}_pair AS (a int, b text);
+      CREATE DOMAIN ${name}_list AS int[];
+      ALTER TABLE ${name} ADD listed int[] UNIQUE, ADD domained ${name}_list UNIQUE, ADD paired ${name}_pair UNIQUE;
+      UPDATE ${name} SET listed = ARRAY[id, id], domained = ARRAY[id], paired = ROW(id, 'x"y')`)
+    for (const key of ['listed', 'domained', 'paired']) {
+      const claims = fixture.hf.claims({ ...optionsFor(name), key })
+      const [finding] = await claims.check()
+      expect(finding).toMatchObject({ code: 'key-type', object: `column ${name}.${key}` })
+      const running = claims.run({ handler: async () => undefined })
+      await expect(running).rejects.toMatchObject({ code: 'CLAIM_TABLE_UNFIT' })
+    }
+    const turns = fixture.hf.claims({ ...optionsFor(name), perKey: { column: 'listed', limit: 1 } })
+    expect((await turns.check()).map(({ code }) => code)).toContain('key-type')
+  })
+
+  test('S22: a column whose name begins like ours is told, and rows can be claimed without it', async () => {
+    const { name } = await fixture.table(2)
+    await fixture.observer.query(
+      `ALTER TABLE ${name} ADD "#at" int DEFAULT 7, ADD "odd ""name" int UNIQUE, ADD "__proto__" text;
+       UPDATE ${name} SET "odd ""name" = id`,
+    )
+    const [finding] = await fixture.hf.claims(optionsFor(name)).check()
+    expect(finding).toMatchObject({ code: 'column-name', object: `column ${name}.#at` })
+    const claims = fixture.hf.claims<{ id: string }>({
+      ...optionsFor(name),
+      key: 'odd "name',
+      select: ['id'],
+    })
+    const codes = (await claims.check()).map(({ code }) => code)
+    expect(codes).not.toContain('column-name')
+    const claimed = await claims.claim(2)
+    expect((await claims.complete(claimed)).kept).toHaveLength(2)
+  })
+
   test('says which index, and that index is then enough', async () => {
     const { name } = await fixture.table(0)
     await fixture.observer.query(`DROP INDEX ${name}_due_id_idx, ${name}_until_idx`)

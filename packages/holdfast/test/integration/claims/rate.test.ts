@@ -3,7 +3,7 @@ import { barrier } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import type { WorkOptions } from '../../../src/claims/index.ts'
 import { leaseSettings } from '../../../src/claims/layout.ts'
-import { turnsOf } from '../../../src/claims/lease-claims.ts'
+import { turnsOf } from '../../../src/engines/postgres/claims-turns.ts'
 import { workTable } from '../../../src/claims/work-table.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { claimRows } from '../../../src/engines/postgres/claims.ts'
@@ -134,7 +134,7 @@ describe('R10: a rate per key', () => {
 
   test('of a table of one’s own', async () => {
     await fixture.observer.query(
-      `INSERT INTO task (id, tenant) SELECT g, 'acme ''\\' FROM generate_series(1, 5) g`,
+      `INSERT INTO task (id, tenant) SELECT g, E'acme ''\\\\' FROM generate_series(1, 5) g`,
     )
     const claims = fixture.hf.claims({
       ...optionsFor('task'),

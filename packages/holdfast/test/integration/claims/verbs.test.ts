@@ -206,6 +206,15 @@ describe("completing in the caller's transaction", () => {
     expect((await fixture.rows(name))[0]?.state).toBe('ok')
   })
 
+  test('named twice is finished once, in a transaction and without', async () => {
+    const { claims } = await fixture.table(3)
+    const [one, two, three] = await claims.claim(3)
+    if (!one || !two || !three) throw new Error('no claims')
+    await fixture.hf.transaction(async (tx) => await claims.complete(tx, [one, one]))
+    expect(await claims.complete([two, two])).toMatchObject({ kept: [two], lost: [] })
+    expect(await claims.release([three, three])).toMatchObject({ kept: [three], lost: [] })
+  })
+
   test('is refused when the claim is lost, so that nothing is committed', async () => {
     const { name, claims } = await fixture.table(1)
     const [claim] = await claims.claim()

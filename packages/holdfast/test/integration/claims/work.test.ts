@@ -121,12 +121,16 @@ describe('enqueue', () => {
     for (const call of [
       () => other.enqueue({ payload: 1 }),
       () => other.claim(),
+      () => other.run({ handler: () => Promise.resolve() }),
       () => dead.list(),
       () => dead.get('1'),
       () => dead.retry('1'),
       () => dead.delete('1'),
     ]) {
-      await expect(call()).rejects.toMatchObject({ code: 'SCHEMA_MISSING' })
+      const error = await (call() as Promise<unknown>).catch((thrown: unknown) => thrown)
+      expect(error).toMatchObject({ code: 'SCHEMA_MISSING' })
+      // The cause is what the server or the look said, and not the same once more.
+      expect(error).not.toMatchObject({ cause: { code: 'SCHEMA_MISSING' } })
     }
     const client = await fixture.pool.connect()
     await expect(queue().work.enqueue(client, { payload: 1 })).rejects.toMatchObject({
@@ -237,6 +241,11 @@ test('a role with the grants can add, claim, finish and run', async () => {
   await worker.drain()
   expect(new Set(seen)).toEqual(new Set([1, 2]))
   expect(await work.recover()).toEqual({ freed: 0, dead: 0 })
+})
+
+test('a channel has a name of its queue, as long as names may be', async () => {
+  const { work } = queue({ queue: `é${'é'.repeat(40)}`, notify: true })
+  expect(await work.enqueue({ payload: 1 })).toBeDefined()
 })
 
 test('workers are woken by NOTIFY, where they can listen', async ({ skip }) => {

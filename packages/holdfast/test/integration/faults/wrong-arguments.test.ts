@@ -1,4 +1,4 @@
-import type pg from 'pg'
+import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { isHoldfastError } from '../../../src/core/errors.ts'
 import { sqlStateOf } from '../../../src/core/sql-state.ts'
@@ -7,12 +7,12 @@ import { createHoldfast } from '../../../src/index.ts'
 import { tableText } from '../../support/claims-fixture.ts'
 import { ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction } from '../../support/pg-fixture.ts'
-import { ownerOf, surface } from '../../support/surface.ts'
+import { callOf, ended, ownerOf, surface } from '../../support/surface.ts'
 
 /**
  * Whoever calls without types makes mistakes: whatever is given in whichever place, the answer is an error of ours
- * that says what is wrong, one of the server's, or it works. The calls are those of the surface, with one argument
- * of each replaced.
+ * that says what is wrong, one of the server's about tables of the caller's, or it works. The calls are those of the
+ * surface, with one argument of each replaced.
  */
 const fixture = ledgerFixture(tableText('job'))
 
@@ -35,6 +35,14 @@ const wrong: readonly (readonly [name: string, value: unknown])[] = [
   ['{}', {}],
   ['bare', Object.create(null)],
   ['function', async () => undefined],
+  // S22: what a server would not take as text, number or date.
+  ['NUL', 'a\0b'],
+  ['half a character', 'a\ud800'],
+  ['[NUL]', ['a\0b']],
+  ['more than an index holds', randomBytes(1_500).toString('hex')],
+  ['many digits', '9'.repeat(30)],
+  ['2 ** 40', 2 ** 40],
+  ['a date before Christ', new Date(-1e14)],
 ]
 
 const paths = Object.keys(surface)
@@ -76,25 +84,6 @@ async function bareErrors(path: string): Promise<string[]> {
 }
 
 type Called = Record<PropertyKey, (...args: unknown[]) => unknown>
-
-/** How the surface calls a method: its name and its arguments. */
-function callOf(path: string, tx: pg.PoolClient): { method?: PropertyKey; right: unknown[] } {
-  const { call, opens } = surface[path] ?? {}
-  const make = call ?? opens?.['()']
-  let seen: { method?: PropertyKey; right: unknown[] } = { right: [] }
-  const noting = new Proxy(
-    {},
-    {
-      get:
-        (_, method) =>
-        (...right: unknown[]) => {
-          seen = { method, right }
-        },
-    },
-  )
-  make?.(noting as never, tx)
-  return seen
-}
 
 /** Options that nobody has to give: whatever the method looks for in an object in this place. */
 async function readBy(
@@ -151,12 +140,16 @@ async function errorOf(call: () => unknown): Promise<unknown> {
 }
 
 function isBare(error: unknown): boolean {
-  return error !== undefined && !isHoldfastError(error) && sqlStateOf(error) === undefined
+  if (error === undefined || isHoldfastError(error)) return false
+  const state = sqlStateOf(error)
+  return state === undefined || isOurs(state, error)
 }
 
-/** What a call has begun is not to go on. */
-async function ended(given: unknown): Promise<void> {
-  const { stop, release } = (given ?? {}) as Partial<Record<'stop' | 'release', () => unknown>>
-  if (typeof stop === 'function') await stop.call(given)
-  else if (typeof release === 'function' && 'signal' in (given as object)) await release.call(given)
+/**
+ * What the server says about a text or number that it cannot take as such, whatever the column; and about JSON, which
+ * we have written. That a column of the caller's has another type is for the server to say.
+ */
+function isOurs(state: string, error: unknown): boolean {
+  if (['22021', '22P05', '22003', '22008', '22009', '54000'].includes(state)) return true
+  return state === '22P02' && /type json/.test(String(error))
 }

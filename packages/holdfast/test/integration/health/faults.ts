@@ -36,6 +36,13 @@ const inSchema: Record<string, Fault> = {
     object: 'function sweep(integer)',
     follow: repair,
   },
+  'a function of another role': {
+    stage: 'CREATE ROLE stranger; ALTER FUNCTION holdfast.sweep(integer) OWNER TO stranger',
+    code: 'object-owner',
+    object: 'function sweep(integer)',
+    says: /^belongs to stranger instead of postgres:/,
+    tidy: 'DROP ROLE stranger',
+  },
   'a missing column': {
     stage: 'ALTER TABLE holdfast.work DROP COLUMN last_error',
     code: 'column-missing',
@@ -102,10 +109,17 @@ const ofRole: Record<string, Fault> = {
     code: 'role-privilege-extra',
     object: 'table balance',
   },
+  'a role that is a member of the owner': {
+    stage: 'GRANT postgres TO app',
+    code: 'role-superuser',
+    object: 'role app',
+    says: /^is a member of postgres, a superuser,/,
+  },
   'a role that owns a table': {
     stage: 'ALTER TABLE holdfast.work OWNER TO app',
     code: 'role-owner',
     object: 'role app',
+    says: /^owns table work:/,
     async follow(place) {
       await place.run('ALTER TABLE holdfast.work OWNER TO postgres')
       await place.pool.query(grants({ role: 'app' }))
@@ -135,6 +149,31 @@ const ofRole: Record<string, Fault> = {
     code: 'role-writes-all',
     object: 'role app',
     says: /pg_write_all_data/,
+  },
+  'a role that may read everything': {
+    stage: 'GRANT pg_read_all_data TO app',
+    code: 'role-reads-all',
+    object: 'role app',
+    says: /pg_read_all_data/,
+  },
+  'a role that may read the files of the server through another': {
+    stage: 'CREATE ROLE readers; GRANT pg_read_server_files TO readers; GRANT readers TO app',
+    code: 'role-reads-all',
+    object: 'role app',
+    tidy: 'DROP ROLE readers',
+  },
+  'a role that can become a superuser': {
+    stage: 'CREATE ROLE admins SUPERUSER; GRANT admins TO app',
+    code: 'role-superuser',
+    object: 'role app',
+    says: /member of admins, a superuser/,
+    tidy: 'DROP ROLE admins',
+  },
+  'a role that can become one that makes roles': {
+    stage: 'CREATE ROLE makers CREATEROLE; GRANT makers TO app',
+    code: 'role-creates-roles',
+    object: 'role app',
+    tidy: 'DROP ROLE makers',
   },
   'a role that may write everything through another': {
     stage: 'CREATE ROLE writers; GRANT pg_write_all_data TO writers; GRANT writers TO app',
@@ -190,6 +229,11 @@ const ofSettings: Record<string, Fault> = {
     stage: 'ALTER ROLE app SET session_replication_role = replica',
     code: 'triggers-off',
     object: 'setting session_replication_role',
+  },
+  'S21: elements without a value that are read as a text': {
+    stage: 'ALTER ROLE app SET array_nulls = off',
+    code: 'array-nulls-off',
+    object: 'setting array_nulls',
   },
   'commits that are not durable': {
     stage: 'ALTER ROLE app SET synchronous_commit = off',
@@ -287,6 +331,15 @@ const ofWork: Record<string, Fault> = {
     stage: "SELECT pg_create_physical_replication_slot('left', true)",
     code: 'slot-unused',
     object: 'replication slot left',
+  },
+  // S24: dropping it would end the move for good.
+  'the replication slot of a move that has stopped': {
+    stage: `SELECT pg_create_physical_replication_slot('holdfast_move_${'0a'.repeat(16)}', true)`,
+    code: 'slot-unused',
+    object: `replication slot holdfast_move_${'0a'.repeat(16)}`,
+    says: /^belongs to a move of buckets that has stopped/,
+    // As undoing it does.
+    follow: ({ run }) => run(`SELECT pg_drop_replication_slot('holdfast_move_${'0a'.repeat(16)}')`),
   },
   'a prepared transaction that was left': {
     async stage({ pool }) {

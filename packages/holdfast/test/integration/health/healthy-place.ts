@@ -4,6 +4,7 @@ import type { Driver } from '../../../src/core/driver.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { examine, type HealthFinding, type HealthOptions } from '../../../src/health/index.ts'
 import { grants, migrate } from '../../../src/schema/index.ts'
+import { hostileIfAsked } from '../../support/hostile-database.ts'
 
 /** A database where all is well: the schema, and a role `app` with its privileges and timeouts. */
 export interface HealthyPlace {
@@ -38,7 +39,7 @@ ALTER ROLE app SET idle_in_transaction_session_timeout = '1min'`
 
 /** The place on a server that is up; a database of its own. */
 export async function healthyPlace(server: PostgresServer): Promise<HealthyPlace> {
-  const url = await server.createDatabase()
+  const url = await hostileIfAsked(await server.createDatabase())
   const place = openPlace(url)
   await migrate(place.driver)
   await place.pool.query(makeRole)

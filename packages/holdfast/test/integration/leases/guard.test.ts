@@ -37,6 +37,15 @@ test('the holder writes', async () => {
   expect(await written(lease.name)).toEqual([lease.token])
 })
 
+test('whether it was held until its release is told the same however often one asks', async () => {
+  const held = await leases().acquire(fresh())
+  const expired = await leases().acquire(fresh())
+  await expire(expired.name)
+  for (const time of [1, 2, 3]) {
+    expect([time, await held.release(), await expired.release()]).toEqual([time, true, false])
+  }
+})
+
 test.each([
   [
     'taken',

@@ -434,18 +434,46 @@ describe('a session', () => {
     }
   })
 
-  test('whoever leads by session takes over from who leads by lease, and both exclude each other', async () => {
+  test('S5: a candidate by session waits for a leader by lease, and takes over when that one resigns', async () => {
     const name = fresh()
     const byLease = stand(fixture.hf, optionsOf('lease', name, { ttl: '1 h' }))
     const before = await elected(byLease)
     const bySession = stand(fixture.hf, optionsOf('session', name, { ttl: '1 h' }))
+    await waitUntil('the candidate has its lock, and its answer', async () => {
+      const { rows } = await fixture.observer.query(
+        `SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+         WHERE l.locktype = 'advisory' AND l.granted AND a.state = 'idle'
+           AND l.classid::bigint << 32 | l.objid::bigint = $1`,
+        [String(leaderKey(leaseName(name)).lock.id)],
+      )
+      return rows.length > 0 || undefined
+    })
+    expect(await fixture.hf.leases.read(name)).toMatchObject({ token: before.token })
+    await fixture.hf.transaction(async (tx) => await before.guard(tx))
+    expect([before.signal.aborted, bySession.terms.length]).toEqual([false, 0])
+    await byLease.stop()
     const now = await elected(bySession)
     expect(now.token).toBeGreaterThan(before.token)
-    await expect(
-      fixture.hf.transaction(async (tx) => await before.guard(tx)),
-    ).rejects.toMatchObject({ details: { reason: 'taken' } })
-    await fixture.hf.transaction(async (tx) => await now.guard(tx))
+  })
+
+  test('S5: a candidate by lease waits for a leader by session', async () => {
+    const name = fresh()
+    const bySession = stand(fixture.hf, optionsOf('session', name, { ttl: '1 h' }))
+    const before = await elected(bySession)
     expect(await fixture.hf.leases.tryAcquire(name)).toBeUndefined()
+    const byLease = stand(fixture.hf, optionsOf('lease', name, { ttl: '1 h' }))
+    await bySession.stop()
+    expect((await elected(byLease)).token).toBeGreaterThan(before.token)
+  })
+
+  test('S5: a leader by lease that is gone is waited for until its lease is over', async () => {
+    const name = fresh()
+    await fixture.hf.leases.acquire(name, { ttl: 400, renew: false })
+    const gone = await fixture.hf.leases.read(name)
+    const bySession = stand(fixture.hf, optionsOf('session', name))
+    await elected(bySession)
+    const now = await fixture.hf.leases.read(name)
+    expect(Number(now?.acquiredAt)).toBeGreaterThanOrEqual(Number(gone?.expiresAt))
   })
 })
 

@@ -37,7 +37,8 @@ describe('acquiring', () => {
     expect(await leases().read(name)).toMatchObject({ state: 'free' })
     const second = await leases().tryAcquire(name)
     expect(second?.token).toBeGreaterThan(first.token)
-    expect(await first.release()).toBe(false)
+    // It was held until then; that somebody else has it now changes nothing.
+    expect(await first.release()).toBe(true)
     expect(await first.renew()).toBe(false)
     expect(await leases().read(name)).toMatchObject({ state: 'held', token: second?.token })
     await second?.release()
@@ -195,9 +196,9 @@ describe('tokens', () => {
     expect(second.token).toBeGreaterThan(first.token)
     await second.release()
     // As if the server's clock had been an hour ahead until now.
-    await fixture.observer.query('UPDATE holdfast.lease_counter SET token = token + 3600000')
+    await fixture.observer.query('UPDATE holdfast.lease_counter SET token = token + 3600000000')
     const third = await leases().acquire(name)
-    expect(third.token).toBeGreaterThan(second.token + 3_600_000n)
+    expect(third.token).toBeGreaterThan(second.token + 3_600_000_000n)
     await third.release()
     expect((await leases().acquire(name)).token).toBe(third.token + 1n)
   })
@@ -215,6 +216,38 @@ describe('tokens', () => {
     await fixture.observer.query('DELETE FROM holdfast.lease_counter')
     // And with the counter gone as well, the clock is what keeps them from going back.
     expect((await leases().acquire(name)).token).toBeGreaterThan(first.token)
+  })
+
+  test('S20: none is ahead of the clock, however many are acquired in one scope', async () => {
+    const scope = fresh()
+    await leases().acquire('first', { scope, renew: false })
+    await fixture.observer.query(`DO $$ BEGIN
+      FOR n IN 1..3000 LOOP
+        PERFORM holdfast.acquire_lease('${scope}', 'name-' || n, gen_random_uuid(), 3600000, 0, NULL, NULL);
+        COMMIT;
+      END LOOP;
+    END $$`)
+    const { rows } = await fixture.observer.query<{ now: string }>(
+      'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text AS now',
+    )
+    const last = await leases().acquire('last', { scope, renew: false })
+    const asked = BigInt(rows[0]?.now as string)
+    // Its own moment, and not one that was counted up to.
+    expect(last.token - asked).toBeLessThan(1_000_000n)
+    expect(last.token).toBeGreaterThan(asked)
+  })
+
+  test('S20, control: where the counter is lost, only a clock that is not behind keeps them growing', async () => {
+    const scope = fresh()
+    await leases().acquire('known', { scope, renew: false })
+    const counter = `holdfast.lease_counter WHERE bucket = holdfast.bucket_of('${scope}')`
+    // As if the clock of a primary that is gone had been an hour ahead.
+    await fixture.observer.query(
+      `UPDATE ${counter.replace(' WHERE', ' SET token = token + 3600000000 WHERE')}`,
+    )
+    const lost = await leases().acquire('lost', { scope, renew: false })
+    await fixture.observer.query(`DELETE FROM ${counter}`)
+    expect((await leases().acquire('next', { scope })).token).toBeLessThan(lost.token)
   })
 
   test('forgetting deletes rows that nobody held for so long, and no token', async () => {

@@ -61,6 +61,17 @@ describe('when a hold of several lines expires', () => {
       expect(await held([1, 0])).toBe(60)
     },
   )
+
+  test('is one for one key', async () => {
+    const { key, credits } = place()
+    const lines = [
+      await credits.line(key, 1, { ttl: '1 h' }),
+      await credits.line(key, 1, { ttl: '2 h' }),
+    ]
+    await expect(
+      fixture.hf.ledger.apply(lines, { operationId: 'hold', scope: key }),
+    ).rejects.toMatchObject({ code: 'OPTION_INVALID', details: { option: 'lines' } })
+  })
 })
 
 describe('what lapses at once', () => {

@@ -130,7 +130,7 @@ describe('usage', () => {
     for (const step of steps) {
       expect(await quota.consume('a', step, operation())).toMatchObject({ ok: true })
     }
-    expect(await quota.peek('a')).toMatchObject({ available: -7, used: 17 })
+    expect(await quota.peek('a')).toMatchObject({ available: -7, used: 17, retryAt: undefined })
     const { rows } = await fixture.hf.ledger.usage(quota.name, { ...around(), by: ['key'] })
     expect(rows).toMatchObject([{ used: 17, over: 7 }])
     const held = await quota.hold('b', 12, { ...operation(), ttl: '1 h' })

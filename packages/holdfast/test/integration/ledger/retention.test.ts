@@ -1,10 +1,12 @@
 /** Old months can go, and the ledger is still true: checkpoints, horizons, partitions to come. */
+import { waitUntilBlocked } from '@holdfast/testkit'
+import type pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { inspect } from '../../../src/schema/index.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { asSuperuser, emptyLedger, growOlder } from '../../support/ledger-past.ts'
-import { callerTransaction } from '../../support/pg-fixture.ts'
+import { callerTransaction, pidOf } from '../../support/pg-fixture.ts'
 
 const fixture = ledgerFixture()
 beforeEach(() => emptyLedger(fixture.observer))
@@ -130,6 +132,63 @@ describe('old months', () => {
       fixture.hf.ledger.balanceAt('tokens', key, moment as Date)
     expect(await at(last)).toMatchObject({ sequence: 6, debited: 14, held: 5, allowance: 1_000 })
     expect(await at(new Date((earlier as Date).getTime() - 1_000))).toBeUndefined()
+  })
+
+  test('S24: a move that begins while a month is dropped waits for that, and is not overlooked', async () => {
+    await use(fresh())
+    await growOlder(fixture.observer, 8)
+    await fixture.observer.query(`
+      DELETE FROM holdfast.operation;
+      CREATE FUNCTION wait_here() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$
+      BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NEW; END $$;
+      CREATE TRIGGER wait_here BEFORE INSERT ON holdfast.checkpoint FOR EACH ROW EXECUTE FUNCTION wait_here()`)
+    const { rows } = await fixture.observer.query(
+      `SELECT min(date_trunc('month', at AT TIME ZONE 'UTC'))::date::text AS oldest FROM holdfast.movement`,
+    )
+    const [gate, dropping, moving] = (await Promise.all(
+      [1, 2, 3].map(async () => {
+        const client = await fixture.pool.connect()
+        onTestFinished(() => client.release(true))
+        return client
+      }),
+    )) as [pg.PoolClient, pg.PoolClient, pg.PoolClient]
+    const pids = await Promise.all([dropping, moving].map(pidOf))
+    await gate.query('SELECT pg_advisory_lock(42)')
+    // It has looked for moves, and writes checkpoints.
+    const dropped = dropping.query('SELECT holdfast.drop_month($1)', [rows[0].oldest])
+    await waitUntilBlocked(fixture.observer, pids[0] as number)
+    const published = moving.query('CREATE PUBLICATION begun FOR TABLE holdfast.movement')
+    await waitUntilBlocked(fixture.observer, pids[1] as number)
+    await gate.query('SELECT pg_advisory_unlock(42)')
+    await Promise.all([dropped, published])
+    await fixture.observer.query(`DROP PUBLICATION begun; DROP FUNCTION wait_here CASCADE`)
+    expect(await months()).not.toContain(
+      `movement_${String(rows[0].oldest).slice(0, 7).replace('-', '')}`,
+    )
+  })
+
+  test.each([
+    ['SQL, DMY', 'Asia/Kolkata'],
+    ['German', 'Asia/Shanghai'],
+    ['Postgres, MDY', 'Asia/Manila'],
+    ['SQL, MDY', 'FOO+5'],
+  ])('have the bounds of UTC with dates as %s in %s', async (style, zone) => {
+    const client = await fixture.pool.connect()
+    onTestFinished(() => client.release(true))
+    await client.query(
+      `SELECT set_config('datestyle', $1, false), set_config('timezone', $2, false)`,
+      [style, zone],
+    )
+    await client.query('BEGIN')
+    await client.query(`SELECT holdfast.make_month('2031-03-01')`)
+    await client.query(`SET LOCAL datestyle = 'ISO'; SET LOCAL timezone = 'UTC'`)
+    const { rows } = await client.query(
+      `SELECT pg_get_expr(relpartbound, oid) AS bounds FROM pg_class WHERE relname = 'movement_203103'`,
+    )
+    await client.query('ROLLBACK')
+    expect(rows).toEqual([
+      { bounds: `FOR VALUES FROM ('2031-03-01 00:00:00+00') TO ('2031-04-01 00:00:00+00')` },
+    ])
   })
 
   test('that are too young, or not the oldest, or still remembered, are refused', async () => {

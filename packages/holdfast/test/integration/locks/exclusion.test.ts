@@ -187,7 +187,7 @@ describe('a marker that somebody has written into', () => {
 })
 
 describe('assertHeld', () => {
-  test('T1: does not believe the marker, which a body can set', async () => {
+  test('T1, S19: does not believe the marker, which a body can set', async () => {
     const client = await callerTransaction(fixture)
     const [held, wanted] = [lockKey('asserted', 'held'), lockKey('asserted', 'never')]
     await fixture.hf.locks.acquire(client, held)

@@ -58,9 +58,13 @@ describe('a schedule', () => {
       advice: [],
       ticks: [],
     })
+    // It was started, and has had no tick.
+    expect(before?.lastTick).toBeUndefined()
     expect(new Date(before?.next as string).getTime()).toBeGreaterThan(Date.now() - 86_400_000)
     await nightly.runNow()
-    expect(await scheduleNamed(name)).toMatchObject({
+    const after = await scheduleNamed(name)
+    expect(after).toMatchObject({
+      lastTick: after?.ticks[0]?.at,
       ticks: [{ state: 'done', manual: true, attempt: 1 }],
       advice: [],
     })

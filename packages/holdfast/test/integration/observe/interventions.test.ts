@@ -6,6 +6,7 @@ import { fromPg } from '../../../src/drivers/pg.ts'
 import { createObserver } from '../../../src/observe/index.ts'
 import { createInterventions, type SessionSeen } from '../../../src/observe/intervene.ts'
 import { pgFixture, pidOf } from '../../support/pg-fixture.ts'
+import { newRole, quoted } from '../../support/schema-fixture.ts'
 
 const fixture = pgFixture('CREATE TABLE t (id int)')
 
@@ -56,6 +57,43 @@ describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
     await idle.query('BEGIN')
     expect(await interventions[verb](pid, await seenNow(pid))).toBe(verb === 'terminate')
     if (verb === 'cancel') expect((await idle.query('SELECT 1')).rowCount).toBe(1)
+  })
+
+  test('names the right that the role lacks', async () => {
+    const asker = await newRole(fixture.observer, 'LOGIN')
+    const theirs = await newRole(fixture.observer, 'LOGIN')
+    const as = (role: string): string => {
+      const url = new URL(fixture.database.directUrl)
+      url.username = encodeURIComponent(role)
+      return url.href
+    }
+    const pool = new pg.Pool({ connectionString: as(asker), max: 1 })
+    onTestFinished(() => pool.end())
+    const interventions = createInterventions(fromPg(pool))
+    const victim = await session(as(theirs))
+    const pid = await pidOf(victim)
+    const running = victim.query('SELECT pg_sleep(60)').catch((error: unknown) => error)
+    const end = async (): Promise<unknown> => await interventions[verb](pid, await seenNow(pid))
+    const lacks = (right: string): object => ({
+      code: 'OBSERVE_RIGHT_MISSING',
+      details: { pid, right, role: asker },
+      message: expect.stringContaining(`GRANT "${right}" TO ${quoted(asker)}`),
+    })
+    await expect(end()).rejects.toMatchObject(lacks('pg_read_all_stats'))
+    await fixture.observer.query(`GRANT pg_read_all_stats TO ${quoted(asker)}`)
+    await expect(end()).rejects.toMatchObject(lacks('pg_signal_backend'))
+    await fixture.observer.query(`GRANT pg_signal_backend TO ${quoted(asker)}`)
+    // The control, and what no GRANT gives.
+    const root = await session()
+    const rootPid = await pidOf(root)
+    const sleeping = root.query('SELECT pg_sleep(60)').catch((error: unknown) => error)
+    await expect(interventions[verb](rootPid, await seenNow(rootPid))).rejects.toMatchObject({
+      code: 'OBSERVE_RIGHT_MISSING',
+      details: { right: 'SUPERUSER' },
+    })
+    await fixture.observer.query('SELECT pg_terminate_backend($1)', [rootPid])
+    expect(await end()).toBe(true)
+    await Promise.all([running, sleeping])
   })
 
   test('leaves alone what is no client of this database, ourselves, and whoever is excepted', async () => {

@@ -306,6 +306,27 @@ describe('by the registry', () => {
 })
 
 describe('locks of others', () => {
+  // Any client can call its session so, and whoever may use leases can write such a row.
+  test.each([
+    ['a label with an escaped NUL', 'x hf:a:\\x00b', 'SELECT pg_advisory_lock(42)'],
+    ['one that is hashed', 'x hf:legacy:hashtext(\\x00)', 'SELECT pg_advisory_lock(42)'],
+    [
+      'one with bytes of no character',
+      'x hf:a:\\xff\\xed\\xa0\\x80',
+      'SELECT pg_advisory_lock(42)',
+    ],
+    [
+      'a lease without a name',
+      'x hf:a:b',
+      `SELECT pg_advisory_lock(42), holdfast.acquire_lease('', '', gen_random_uuid(), 60000, 0, NULL, NULL)`,
+    ],
+  ])('S15: %s blinds nobody', async (_, application, sql) => {
+    await foreign(sql, application)
+    const { count, seen } = await everyLock(stranger())
+    expect(count).toBe(1)
+    expect(namesIn(seen)).toEqual([expect.stringMatching(/^advisory 42 \(/)])
+  })
+
   const numbers = ['42', '-1', '0', '2147483648', '-9223372036854775808', '9223372036854775807']
 
   test.each(numbers)('pg_advisory_lock(%s)', async (number) => {

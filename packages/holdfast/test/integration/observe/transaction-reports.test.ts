@@ -8,6 +8,7 @@ import { createHoldfast } from '../../../src/index.ts'
 import { adviceOnXmin } from '../../../src/observe/transactions.ts'
 import type { TransactionReport } from '../../../src/observe/model.ts'
 import { reportsOn } from '../../support/reports.ts'
+import { hostileIfAsked } from '../../support/hostile-database.ts'
 
 let server: PostgresServer
 let url: string
@@ -17,7 +18,7 @@ beforeAll(async () => {
   server = await startPostgres({
     settings: { max_prepared_transactions: '4', wal_level: 'logical' },
   })
-  url = await server.createDatabase()
+  url = await hostileIfAsked(await server.createDatabase())
   pool = new pg.Pool({ connectionString: url, max: 4 })
   await pool.query('CREATE TABLE t (id int)')
 })

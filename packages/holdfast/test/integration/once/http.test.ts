@@ -12,6 +12,7 @@ import {
   idempotentFastify,
   idempotentFetch,
 } from '../../../src/once/index.ts'
+import type { HoldfastError } from '../../../src/errors.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 
 const fixture = ledgerFixture('CREATE TABLE payment (id text, amount int)')
@@ -133,7 +134,7 @@ function posting(server: Server): Client {
 }
 
 test.each([[''], [undefined], [null], ['\0']])(
-  'a scope that is nobody is refused: %j',
+  'S16: a scope that is nobody is refused: %j',
   async (user) => {
     const handler = idempotentFetch(fixture.hf.once, async () => ({ status: 201 }), {
       scope: () => user as string,
@@ -282,7 +283,7 @@ test('an error of the handler goes to Express, and nothing is kept', async () =>
   expect(await payments(-8)).toBe(0)
 })
 
-test('bodies that are no text are told apart by their bytes', async () => {
+test('S16: bodies that are no text are told apart by their bytes', async () => {
   const pays = idempotentFetch(
     fixture.hf.once,
     async (_, request) => ({
@@ -301,6 +302,78 @@ test('bodies that are no text are told apart by their bytes', async () => {
   expect(await send(0xff)).toBe(201)
   expect(await send(0xfe)).toBe(422)
   expect(await send(0xef, 0xbf, 0xbd)).toBe(422)
+})
+
+test('bytes inside of a parsed body are told apart too', async () => {
+  const pays = idempotentExpress(fixture.hf.once, () => Promise.resolve({ status: 201 }), {
+    scope: () => 'parsed',
+  })
+  const key = fresh()
+  const statusOf = async (body: unknown): Promise<unknown> => {
+    const get = (name: string): string | undefined => (name === 'Idempotency-Key' ? key : undefined)
+    const seen: unknown[] = []
+    const response = {
+      status: (code: number) => (seen.push(code), response),
+      set: () => response,
+      end: () => undefined,
+    }
+    await pays({ method: 'POST', originalUrl: '/', get, body }, response, (error) =>
+      seen.push(error),
+    )
+    return seen[0]
+  }
+  const file = (...bytes: number[]): object => ({ file: Uint8Array.from(bytes).buffer })
+  expect(await statusOf(file(1, 2))).toBe(201)
+  expect(await statusOf(file(1, 2))).toBe(201)
+  expect(await statusOf(file(9, 9))).toBe(422)
+})
+
+test('an answer that cannot be sent is not kept, and its work is not done', async () => {
+  let answer: HttpAnswer = { status: 204, body: { no: 'body' } }
+  const handler = idempotentFetch(
+    fixture.hf.once,
+    async (tx) => {
+      await pay(tx, { amount: -9 })
+      return answer
+    },
+    { scope: () => 'unsendable' },
+  )
+  const headers = { 'idempotency-key': fresh() }
+  const send = (): Promise<Response> =>
+    handler(new Request('http://shop/payments', { method: 'POST', headers }))
+  await expect(send()).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  expect(await payments(-9)).toBe(0)
+  answer = { status: 204, body: '' }
+  expect((await send()).status).toBe(204)
+  expect((await send()).headers.get('idempotency-replayed')).toBe('true')
+  expect(await payments(-9)).toBe(1)
+})
+
+describe.each(Object.entries(frameworks))('with %s', (_, start) => {
+  test.each([
+    ['no status', { body: { saved: true } }],
+    ['a Response', Response.json({ id: 1 }, { status: 201 })],
+    ['a header that is none', { status: 201, headers: { 'x-name': 'Müller → ok' } }],
+    ['a status of 100', { status: 100 }],
+  ])('an answer with %s is an error, and its work is not done', async (what, answer) => {
+    const amount = -1_000 - what.length
+    let right = false
+    const send = await start(async (tx) => {
+      await tx.query('INSERT INTO payment VALUES ($1, $2)', [fresh(), amount])
+      return right ? { status: 201, body: {} } : (answer as HttpAnswer)
+    })
+    const key = fresh()
+    const told = await send({ key, body: { amount } }).then(
+      ({ status }) => status,
+      (error: unknown) => (error as HoldfastError).code,
+    )
+    expect([500, 'OPTION_INVALID']).toContain(told)
+    expect(await payments(amount)).toBe(0)
+    right = true
+    expect((await send({ key, body: { amount } })).status).toBe(201)
+    expect(await payments(amount)).toBe(1)
+    await fixture.observer.query('DELETE FROM payment WHERE amount = $1', [amount])
+  })
 })
 
 describe('a body that nobody can tell from another', () => {

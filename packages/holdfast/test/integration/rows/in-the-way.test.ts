@@ -316,11 +316,14 @@ describe('what no wait of ours has ended', () => {
     await room.sql(
       'CREATE TABLE busy (id int PRIMARY KEY, version int NOT NULL DEFAULT 1, how text)',
     )
-    await room.sql(`INSERT INTO busy VALUES (1, 1, 'nowait'), (2, 1, 'slow'), (3, 1, 'never')`)
+    await room.sql(`INSERT INTO busy VALUES (1, 1, 'nowait'), (2, 1, 'slow'), (3, 1, 'never'),
+      (4, 1, 'old'), (5, 1, 'uncounted')`)
     await room.sql(`CREATE FUNCTION busily() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       IF NEW.how = 'nowait' THEN PERFORM FROM other FOR UPDATE NOWAIT; END IF;
       IF NEW.how = 'slow' THEN PERFORM pg_sleep(0.1); END IF;
       IF NEW.how = 'never' THEN RETURN NULL; END IF;
+      IF NEW.how = 'old' THEN RETURN OLD; END IF;
+      IF NEW.how = 'uncounted' THEN NEW.version := OLD.version; END IF;
       RETURN NEW; END $$`)
     await room.sql(`CREATE TRIGGER busily BEFORE UPDATE ON busy
       FOR EACH ROW EXECUTE FUNCTION busily()`)
@@ -342,16 +345,17 @@ describe('what no wait of ours has ended', () => {
     expect(await rows.updateVersioned(client, 'busy', 2, change)).toMatchObject({ version: 2 })
   })
 
-  test('a change that a trigger suppresses is no conflict, and no success', async () => {
+  // By RETURN NULL, by RETURN OLD, and by putting the version back.
+  test.each([3, 4, 5])('a change that a trigger suppresses is no success: %i', async (id) => {
     const { client } = await room.begin()
-    expect(await errorOf(room.rows.updateVersioned(client, 'busy', 3, change))).toMatchObject({
+    expect(await errorOf(room.rows.updateVersioned(client, 'busy', id, change))).toMatchObject({
       code: 'ROWS_CHANGE_SUPPRESSED',
       details: { subject: 'busy' },
     })
   })
 
-  test('nor is the counting of withVersionCheck', async () => {
-    const checked = room.rows.withVersionCheck('busy', 3, writing)
+  test.each([3, 4, 5])('nor is the counting of withVersionCheck: %i', async (id) => {
+    const checked = room.rows.withVersionCheck('busy', id, writing)
     expect(await errorOf(checked)).toMatchObject({ code: 'ROWS_CHANGE_SUPPRESSED' })
   })
 

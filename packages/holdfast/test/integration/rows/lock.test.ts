@@ -300,12 +300,12 @@ test('a handful of keys in a big table are found by the index, whatever the wait
   for (const keyColumns of [['a', 'b'], ['b']]) {
     for (const patience of ['wait', 'skip', 'fail'] as const) {
       const many = await plan(keyColumns, found, patience)
-      expect(many).toMatch(/Index Scan using big_/)
+      expect(many).toMatch(/Index Scan using "?big_/)
       expect(many).not.toMatch(/Seq Scan/)
       // Locked in key order: the sorting is done before the locking.
-      expect(many).toMatch(/LockRows.*\n\s*->\s+Sort.*\n\s*Sort Key: "#row"\.[ab]/)
+      expect(many).toMatch(/LockRows.*\n\s*->\s+Sort.*\n\s*Sort Key: "#row"\."?[ab]/)
       const one = await plan(keyColumns, found.slice(0, 1), patience)
-      expect(one).toMatch(/Index Scan using big_/)
+      expect(one).toMatch(/Index Scan using "?big_/)
       expect(one).not.toMatch(/Seq Scan/)
     }
   }

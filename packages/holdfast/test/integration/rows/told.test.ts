@@ -268,7 +268,7 @@ describe('errors', () => {
     await mine.sql(`CREATE ROLE told_tenant; GRANT SELECT, UPDATE ON told TO told_tenant`)
     await mine.sql('ALTER TABLE told ENABLE ROW LEVEL SECURITY')
     await mine.sql(`CREATE POLICY mine ON told
-      USING (part = current_setting('app.tenant', true)::int)`)
+      USING (part = pg_catalog.current_setting('app.tenant', true)::int)`)
     await mine.sql(`SET LOCAL app.tenant = ''; SET LOCAL ROLE told_tenant`)
     const locking = room.rows.lock(mine.client, 'told', [1])
     expect((await errorOf(locking)).code).toBe('22P02')

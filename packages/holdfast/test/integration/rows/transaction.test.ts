@@ -160,7 +160,7 @@ test.each([
   ['keyColumns', { keyColumns: [] }],
   ['keyColumns', { keyColumns: ['id', 'id'] }],
   ['identifier', { keyColumns: [''] }],
-  ['identifier', { columns: ['a\0b'] }],
+  ['columns', { columns: ['a\0b'] }],
 ] as const)('an impossible %s is refused', async (option, options) => {
   const { client } = await room.begin()
   const locking = room.rows.lock(client, 'accounts', [1], options as object)

@@ -89,6 +89,7 @@ describe('found, and not to be put right by SQL:', () => {
     await fixture.observer.query(`ALTER FUNCTION ${quoted(schema)}.refuse RESET search_path`)
     const [finding] = await look(schema)
     expect(finding).toMatchObject({ code: 'function-search-path', object: 'function refuse()' })
+    expect(finding?.what).toContain(`expected ${quoted(schema)}, pg_temp.`)
     expect(finding?.fix).toContain('migrations/0001-note')
   })
 

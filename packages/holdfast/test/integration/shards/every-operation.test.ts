@@ -1,11 +1,17 @@
+import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { bucketOf } from '../../../src/core/bucket.ts'
 import type { Executor, SessionDriver } from '../../../src/core/driver.ts'
+import type { HoldfastError } from '../../../src/errors.ts'
+import type { PrimaryFailure } from '../../../src/tx/ask-each.ts'
+import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, inScope, lockKey } from '../../../src/index.ts'
 import { shardedDriver } from '../../../src/shards/index.ts'
+import { inTime } from '../../support/in-time.ts'
 import { fresh } from '../../support/ledger-fixture.ts'
 import { type Name, names, scopeIn, shardsFixture } from '../../support/shards-fixture.ts'
+import { wiredPool } from '../../support/wired-pool.ts'
 
 /**
  * Every public operation, once: it goes to the primary of its scope and to no other, and what it sends
@@ -49,13 +55,13 @@ const sent: Sent[] = []
 type Call = (scope: string) => unknown
 
 /** Calls by room, and what they are asked of: one scope, or every primary. */
-function operations(): Record<'scope' | 'each', Record<string, Call>> & {
+function operations(drivers = fixture.drivers): Record<'scope' | 'each', Record<string, Call>> & {
   readonly rooms: Record<string, object>
 } {
   const hf = createHoldfast(
     shardedDriver({
-      north: recorded('north', fixture.drivers.north, sent),
-      south: recorded('south', fixture.drivers.south, sent),
+      north: recorded('north', drivers.north, sent),
+      south: recorded('south', drivers.south, sent),
     }),
   )
   const quota = hf.quota({ name: 'quota', limit: 1_000, per: 'lifetime' })
@@ -252,6 +258,10 @@ function operations(): Record<'scope' | 'each', Record<string, Call>> & {
       'work.claim': () => work.claim(100),
       'work.recover': () => work.recover(),
       'work.check': () => work.check(),
+      'dead.list': () => work.dead.list(),
+      'dead.get': () => work.dead.get(randomUUID()),
+      'dead.retry': () => work.dead.retry(randomUUID()),
+      'dead.delete': () => work.dead.delete(randomUUID()),
       'locks.selfTest': () => hf.locks.selfTest(),
     },
   }
@@ -306,3 +316,39 @@ test('of whole servers: to every primary', async () => {
     )
   }
 })
+
+test.each(['silent', 'down'] as const)(
+  'S2: of whole servers, with one that is %s: the others are asked all the same, and it is named',
+  { timeout: 30_000 },
+  async (how) => {
+    const { wire, pool } = await wiredPool(fixture.urls.south, 40)
+    const { each } = operations({ north: fixture.drivers.north, south: fromPg(pool) })
+    // So that it is known where buckets are.
+    await each['ledger.sweep']?.('')
+    if (how === 'silent') wire.hold()
+    else wire.refuse()
+    sent.length = 0
+    const began = performance.now()
+    const told = await Promise.all(
+      Object.entries(each).map(async ([name, call]) => {
+        try {
+          await call('')
+          return [name, 'went well']
+        } catch (error) {
+          const { code, details } = error as HoldfastError
+          return [name, code, (details['failures'] as PrimaryFailure[])?.map((one) => one.primary)]
+        }
+      }),
+    )
+    inTime(performance.now() - began, 15_000)
+    for (const [name, ...rest] of told) {
+      // What there is to be claimed is told, and nobody has to wait for the rest.
+      const isFine = name === 'work.claim' && how === 'silent'
+      expect([name, ...rest]).toEqual(
+        isFine ? [name, 'went well'] : [name, 'SHARD_PRIMARY_FAILED', ['south']],
+      )
+    }
+    const asked = sent.filter(({ to }) => to === 'north')
+    expect(asked.length).toBeGreaterThanOrEqual(told.length)
+  },
+)

@@ -14,7 +14,10 @@ interface Deal {
 }
 
 /** A wallet in the north and seats in the south, 10 of each. */
-function deal(amounts: readonly [number, number] = [3, 1], late: 'book' | 'refuse' = 'book'): Deal {
+function deal(
+  amounts: readonly [number, number] = [3, 1],
+  late: 'book' | 'refuse' | 'ignore' = 'book',
+): Deal {
   const [buyer, show] = [scopeIn('north'), scopeIn('south')]
   const limits = { limit: 10, per: 'lifetime' } as const
   const wallet = fixture.hf.quota({ name: 'wallet', late: 'refuse', ...limits })
@@ -121,4 +124,12 @@ test('the first book has to let expired reservations be', async () => {
   await expect(holdAcross([], { operationId: fresh() })).rejects.toMatchObject({
     code: 'OPTION_INVALID',
   })
+})
+
+test('S8: a book that ignores late settlements could leave its part uncharged, and is refused', async () => {
+  const { parts, used } = deal([3, 1], 'ignore')
+  await expect(holdAcross(parts, { operationId: fresh() })).rejects.toMatchObject({
+    code: 'OPTION_INVALID',
+  })
+  expect(await used()).toEqual([0, 0])
 })

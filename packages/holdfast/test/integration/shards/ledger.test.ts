@@ -112,7 +112,7 @@ test('the server refuses, not the client: without the check the wrong primary ac
   const consume = (): Promise<unknown> =>
     believes.quota(calls).consume(key, 1, { operationId: fresh() })
   // The south has not got it either: nobody serves it.
-  await expect(consume()).rejects.toMatchObject({ code: 'SHARD_ELSEWHERE' })
+  await expect(consume()).rejects.toMatchObject({ code: 'SHARD_BUCKET_LOST' })
   expect(await rowsIn(fixture, 'balance', bucket)).toEqual({ north: 0, south: 0 })
   await withoutCheck(fixture, async () => {
     expect(await consume()).toMatchObject({ ok: true })

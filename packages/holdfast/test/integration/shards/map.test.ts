@@ -57,6 +57,45 @@ test('set up once for all; half-way and again is the same; who comes later gets 
   expect(() => shardedDriver({})).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
 })
 
+async function credit(
+  driver: SessionDriver<pg.PoolClient>,
+  keys: readonly string[],
+): Promise<void> {
+  const wallet = createHoldfast(driver).credits({ name: 'wallet' })
+  for (const key of keys) await wallet.grant(key, 100, { operationId: key })
+}
+
+test('S9: a server with data becomes a primary, and keeps the buckets that have them', async () => {
+  const [a, b] = [await primary(), await primary()]
+  const keys = Array.from({ length: 20 }, (_, at) => `user-${at}`)
+  await credit(a, keys)
+  await initShards({ a, b })
+  const wallet = createHoldfast(shardedDriver({ a, b })).credits({ name: 'wallet' })
+  for (const key of keys) {
+    expect(await wallet.balance(key)).toMatchObject({ available: 100 })
+    expect(await wallet.grant(key, 100, { operationId: key })).toMatchObject({ replayed: true })
+  }
+  expect((await bucketsOf(b)) + (await bucketsOf(a))).toBe(4_096)
+  expect(await bucketsOf(b)).toBeGreaterThan(2_000)
+})
+
+test("S9: data in a bucket that is to be another primary's are refused, and nothing is set up", async () => {
+  const [a, b] = [await primary(), await primary()]
+  const refused = { code: 'SHARD_INIT_REFUSED' }
+  await credit(a, ['ann'])
+  await expect(initShards({ a, b }, { ownerOf: () => 'b' })).rejects.toMatchObject(refused)
+  await credit(b, ['ann'])
+  await expect(initShards({ a, b })).rejects.toMatchObject(refused)
+  await expect(consume({ a, b })).rejects.toMatchObject({ code: 'SHARD_MAP_MISSING' })
+  // The server itself would not have done it either.
+  await expect(
+    a.alone.query({
+      text: `SELECT holdfast.init_shards(gen_random_uuid(), 'a', array_fill('b'::text, '{4096}'), '{a,b}')::text`,
+      values: [],
+    }),
+  ).rejects.toMatchObject({ code: 'HF003' })
+})
+
 test('a primary under another name, or of another cluster, is refused', async () => {
   const [a, b, other] = [await primary(), await primary(), await primary()]
   await initShards({ a, b })

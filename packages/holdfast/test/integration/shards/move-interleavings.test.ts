@@ -64,7 +64,7 @@ async function moveIdOf(bucket: number): Promise<string> {
   return rows[0]?.id ?? ''
 }
 
-/** The steps from the mark to the target having the bucket, without what is left out. */
+/** The steps from the mark to the target having the bucket, without what is left out; what has come is enough. */
 async function takeByHand(id: string, { mark }: { readonly mark: boolean }): Promise<void> {
   const { north, south } = fixture.pools
   if (mark) await north.query('SELECT holdfast.mark_leaving($1)', [id])
@@ -74,6 +74,7 @@ async function takeByHand(id: string, { mark }: { readonly mark: boolean }): Pro
     const { rowCount } = await south.query('SELECT FROM holdfast.shard_end WHERE move = $1', [id])
     return rowCount === 1 || undefined
   })
+  await south.query('SELECT holdfast.expect_rows($1, holdfast.count_move($1))', [id])
   await south.query(`SELECT holdfast.take_move($1, '{1}')`, [id])
 }
 

@@ -4,28 +4,13 @@ import { expect, test } from 'vitest'
 import { bucketOf } from '../../../src/core/bucket.ts'
 import type { MoveProgress, MoveStep } from '../../../src/shards/index.ts'
 import { fresh } from '../../support/ledger-fixture.ts'
+import { afterwards, untilTaken } from '../../support/move-steps.ts'
 import type { MoverTask } from '../../support/mover-child.ts'
 import { contentsOf, leftovers, movesFixture, ownersOf } from '../../support/moves-fixture.ts'
 import { scopeIn } from '../../support/shards-fixture.ts'
 
 const fixture = movesFixture()
 const calls = { name: 'calls', limit: 1_000, per: 'lifetime' } as const
-
-/** Every step after which something is written down, in order. */
-const untilTaken = [
-  'opened',
-  'expected',
-  'published',
-  'kept',
-  'cleared',
-  'subscribed',
-  'copied',
-  'marked',
-  'quiet',
-  'ended',
-  'arrived',
-] as const satisfies readonly MoveStep[]
-const afterwards = ['taken', 'handed over', 'closed'] as const satisfies readonly MoveStep[]
 
 /** A process that is killed with SIGKILL when it has done this step; gives the id of its move. */
 async function killedAfter(
@@ -53,7 +38,7 @@ test('a mover that is killed after every step is followed by another', manyProce
   const quota = fixture.hf.quota(calls)
   let [id, used]: [string | undefined, number] = [undefined, 0]
   for (const step of [...untilTaken, ...afterwards]) {
-    const leaving = ['marked', 'quiet', 'ended', 'arrived', 'taken'].includes(step)
+    const leaving = ['marked', 'quiet', 'ended', 'arrived', 'counted', 'taken'].includes(step)
     id = await killedAfter(step, [bucket], id)
     // While nobody has it, an operation would wait; before and after it is done.
     const owners = await ownersOf(fixture, bucket)

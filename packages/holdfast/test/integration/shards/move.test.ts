@@ -189,7 +189,7 @@ test('a password is in no error, whatever is wrong with the connection string', 
     const error = await moves
       .move({ buckets: [bucket], to: 'south' })
       .catch((each: unknown) => each)
-    expect(error).toBeInstanceOf(Error)
+    expect(error).toMatchObject({ code: 'SHARD_MOVE_REFUSED' })
     for (
       let at = error as Error | undefined;
       at !== undefined;
@@ -197,10 +197,6 @@ test('a password is in no error, whatever is wrong with the connection string', 
     ) {
       expect(JSON.stringify([at, at.message, at.stack])).not.toContain('secret-word')
     }
-    const [entry] = (await moves.status()).primaries.flatMap(({ moves: all }) =>
-      all.filter(({ ended }) => !ended),
-    )
-    await fixture.moves().undo(entry?.id ?? '')
   }
   expect(await leftovers(fixture)).toEqual([])
 })

@@ -1,0 +1,144 @@
+import { readdirSync } from 'node:fs'
+import { callerStatements } from './caller-statements.ts'
+import { ownStatements } from './own-statements.ts'
+
+/** One SQL text of ours, and which export makes it. */
+export interface SampleText {
+  readonly of: string
+  readonly text: string
+}
+
+/** Exports that hold no statement: parts of statements, which are read in those, readers of answers, names. */
+const noStatements: Readonly<Record<string, readonly string[]>> = {
+  'activity.ts': ['splitApplication', 'blockerColumns', 'blockersAmong', 'blockersFrom'],
+  'claims-check.ts': ['isServedByIndex'],
+  'claims-dead.ts': ['deadFrom'],
+  'claims-finish.ts': ['finishAnswers'],
+  'claims-texts.ts': ['textOf'],
+  'claims-turns.ts': ['turnsOf'],
+  'claims.ts': [
+    'rateRoom',
+    'columnOf',
+    'equals',
+    'inStatus',
+    'isServed',
+    'isDue',
+    'atMost',
+    'afterNow',
+    'seesLatest',
+    'claimedPerKey',
+    'claimedRows',
+  ],
+  'function-call.ts': ['connectingWithin'],
+  'health-settings.ts': ['settingsFrom'],
+  'identifier.ts': ['quoteIdentifier', 'tableText', 'quoteLiteral'],
+  'join-marker.ts': ['isMarked'],
+  'ledger.ts': ['columnsOfMany', 'columnsOfPlain', 'ArrayLiteral'],
+  'lock-order.ts': ['seenLocks', 'seenRows', 'heldKeys'],
+  'locks.ts': [
+    'labelMark',
+    'marker',
+    'wantedRows',
+    'keysJson',
+    'lockAnswer',
+    'rowsToken',
+    'heldBy',
+  ],
+  'observe-claims.ts': ['countedRows', 'isAffordable'],
+  'observe-locks.ts': ['seenLocks'],
+  'observe-notes.ts': ['notedNames'],
+  'observe-settings.ts': ['plainly', 'isoText', 'millisecondsText', 'mayRead'],
+  'once.ts': ['onceLock'],
+  'operators.ts': [
+    'eq',
+    'ne',
+    'lt',
+    'le',
+    'gt',
+    'ge',
+    'plus',
+    'minus',
+    'times',
+    'per',
+    'cat',
+    'like',
+    'unlike',
+    'matches',
+    'jsonAt',
+    'jsonText',
+    'shifted',
+    'bitOr',
+    'bitAnd',
+    'filled',
+  ],
+  'own-operators.ts': ['comparing', 'withOperators'],
+  'parameter.ts': ['parameter', 'parameters'],
+  'rows.ts': ['modeOf', 'markerWithRows', 'typedRecord', 'columnList', 'sameKey', 'rowAnswer'],
+  // Its texts are constants.
+  'savepoint.ts': ['withSavepoint'],
+  'schema-catalogue.ts': ['objectsFrom', 'keyOf'],
+  // Advice, for whoever reads it; made of what the catalogue describes.
+  'schema-fixes.ts': ['fixOf'],
+  'schema-online.ts': ['onlineIndex', 'stateFrom', 'online', 'metAnother'],
+  'schema-owners.ts': ['misplacedFrom', 'powerFrom'],
+  // The last two are parts of those that are listed.
+  'schema-privileges.ts': ['tablePrivileges', 'privilegesFrom', 'entriesOf', 'runEach'],
+  'schema-records.ts': ['recordsFrom'],
+  'schema-retired.ts': ['retired'],
+  'schema-script.ts': ['statementsOf', 'bindSchema', 'dollarQuoted', 'objectsIn', 'inTransaction'],
+  'shard-moves.ts': ['moveOfSlot', 'moveRefusal', 'isCancelled'],
+  'shards.ts': ['shardRefusal'],
+  'table-lock.ts': ['tableLockModes', 'isTableLockMode', 'conflictingModes', 'conflictsWith'],
+  'transaction-control.ts': ['controlIn', 'rollbacksToSavepoints'],
+  'transaction.ts': ['isolations'],
+  'wait-limit.ts': [
+    'slackMs',
+    'settingMs',
+    'clockMs',
+    'limitNumbers',
+    'shortestLimitMs',
+    'leftOfLimit',
+    'isLimitedHere',
+    'timeoutColumns',
+    'endedBySetting',
+    'restoredTimeouts',
+    'waitLimitFrom',
+    'shown',
+  ],
+}
+
+const folder = new URL('../../../src/engines/postgres/', import.meta.url)
+
+const samples: Readonly<Record<string, Readonly<Record<string, () => unknown>>>> = {
+  ...callerStatements,
+  ...ownStatements,
+}
+
+/** Every SQL text that the engine makes, and the exports of which nobody has said what they make. */
+export async function ownTexts(): Promise<{
+  readonly texts: readonly SampleText[]
+  readonly unknown: readonly string[]
+}> {
+  const texts = new Map<string, SampleText>()
+  const unknown: string[] = []
+  for (const file of readdirSync(folder)) {
+    const exported = (await import(new URL(file, folder).href)) as Record<string, unknown>
+    for (const [name, value] of Object.entries(exported)) {
+      const of = `${file} ${name}`
+      if (noStatements[file]?.includes(name) === true) continue
+      const made = typeof value === 'function' ? samples[file]?.[name]?.() : value
+      const found = textsIn(made)
+      if (found.length === 0) unknown.push(of)
+      for (const text of found) texts.set(text, { of, text })
+    }
+  }
+  return { texts: [...texts.values()], unknown }
+}
+
+function textsIn(made: unknown): string[] {
+  if (typeof made === 'string') return [made]
+  if (Array.isArray(made)) return made.flatMap(textsIn)
+  if (typeof made !== 'object' || made === null) return []
+  if ('text' in made && typeof made.text === 'string') return [made.text]
+  return Object.values(made).flatMap(textsIn)
+}
