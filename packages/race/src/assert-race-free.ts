@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Report } from './core/model.ts'
-import { isVacuous } from './report/coverage-words.ts'
 import { htmlReport } from './report/page/html-report.ts'
 import { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
 
@@ -21,10 +20,9 @@ export interface Judgement {
 export function judgeRaceFree(report: Report, options: RaceFreeOptions = {}): Judgement {
   assertReport(report)
   const bounded = report.verdict === 'bounded'
-  const pass =
-    (report.verdict === 'race-free' || (bounded && options.bounded === true)) && !isVacuous(report)
+  const pass = report.verdict === 'race-free' || (bounded && options.bounded === true)
   const hint =
-    bounded && !isVacuous(report) && !pass
+    bounded && !pass
       ? '  accept it   toBeRaceFree({ bounded: true }), if a search within the budget is enough here\n'
       : ''
   return { pass, message: `${tell(report)}${hint}${pageLine(report)}` }

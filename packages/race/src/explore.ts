@@ -1,8 +1,9 @@
 /** Options in, report out: a runner on the database, the search over it. */
-import type { Progress, Report } from './core/model.ts'
+import type { Progress, Report, Said } from './core/model.ts'
 import { progressLine } from './report/progress.ts'
 import { createRunner } from './run/create-runner.ts'
 import type { DatabaseContext, Flow, FlowContext, InvariantContext } from './run/options.ts'
+import type { FlowEnd } from './run/said.ts'
 import { search } from './search/search.ts'
 
 /** What to explore, and how far. */
@@ -24,6 +25,13 @@ export interface ExploreOptions {
   readonly oracle?:
     | { readonly tables?: readonly string[]; readonly ignore?: readonly string[] }
     | false
+  /**
+   * What an answer or an error says: `accepted`, `refused` (said no, and left nothing behind, which is safe in any
+   * order) or `failed` (went wrong; if no serial order gives that, it is a finding). By default a status of 4xx or 503,
+   * `ok: false`, an error of yours and SQLSTATEs of constraints and concurrency are refusals; a status of 5xx, a
+   * TypeError and other SQLSTATEs are failures. Return undefined for what is to be left to that.
+   */
+  readonly outcome?: (end: FlowEnd) => Said | undefined
   /** Groups of flows that do the same; orders that only swap them are run once. `true`: all of them. */
   readonly symmetric?: boolean | readonly (readonly string[])[]
   /**
@@ -86,6 +94,7 @@ export async function explore(options: ExploreOptions): Promise<Report> {
     seed: options.seed,
     invariant: options.invariant,
     oracle: options.oracle,
+    outcome: options.outcome,
     autocommit: options.autocommit,
     recover,
     limits: options.budget?.steps === undefined ? undefined : { steps: options.budget.steps },

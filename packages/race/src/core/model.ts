@@ -124,14 +124,21 @@ export interface Decision {
   readonly blocked: readonly number[]
 }
 
+/**
+ * What a flow's answer or error says: it did what was asked; it said no, and left nothing behind; or something went
+ * wrong in it. To refuse is safe in any order. Where a flow fails as in no serial order, that is a finding.
+ */
+export type Said = 'accepted' | 'refused' | 'failed'
+
 /** How a flow ended. */
 export type FlowOutcome =
-  | { readonly kind: 'returned'; readonly value: string }
+  | { readonly kind: 'returned'; readonly value: string; readonly said?: Said }
   | {
       readonly kind: 'threw'
       readonly name: string
       readonly message: string
       readonly sqlstate?: string
+      readonly said?: Said
     }
   | { readonly kind: 'crashed' }
   /** It did not end: the run was given up, `Run.trouble` says why. */
@@ -152,6 +159,12 @@ export interface Trouble {
     | 'nothing-sent'
     /** The rule is broken without any concurrency: not a race. */
     | 'fails-serially'
+    /** A flow went on after it had ended, so that nothing is known about orders of whole flows. */
+    | 'outlives-its-end'
+    /** What the seed leaves differs from run to run. */
+    | 'seed-differs'
+    /** A failure was seen and did not come again when its schedule was replayed. */
+    | 'not-reproduced'
   /** One sentence for a person, with the next step. */
   readonly message: string
   readonly flow?: number
@@ -164,6 +177,8 @@ export interface Note {
     | 'several-statements'
     | 'unordered-limit'
     | 'nondeterminism'
+    /** Values that differ between like runs and are not compared: ids made by the program, the time. */
+    | 'chance'
     | 'server-chose-victim'
     /** A deadlock that PostgreSQL resolved. */
     | 'deadlock'
@@ -192,6 +207,8 @@ export interface Run {
   /** Message of the user's invariant when it failed. */
   readonly violation?: string
   readonly deadlocks: number
+  /** Something happened that no schedule controls, such as a wait for something that is not known. */
+  readonly uncontrolled?: string
   readonly trouble?: Trouble
   readonly notes: readonly Note[]
 }
@@ -207,14 +224,16 @@ export interface FinalTable {
 export interface Runner {
   /** Names of the flows, in order. */
   readonly flows: readonly string[]
-  /**
-   * `decide` is asked when everything is at rest and must answer with one of `decision.enabled`.
-   * Flows that are not among `only` are not started; their outcome is `crashed`.
-   */
-  run(
-    decide: (decision: Decision, steps: readonly Step[]) => Choice,
-    only?: readonly number[],
-  ): Promise<Run>
+  /** `decide` is asked when everything is at rest and must answer with one of `decision.enabled`. */
+  run(decide: (decision: Decision, steps: readonly Step[]) => Choice, cast?: Cast): Promise<Run>
+}
+
+/** Who takes part in a run. */
+export interface Cast {
+  /** Flows that are not among these are not started; their outcome is `crashed`. */
+  readonly only?: readonly number[]
+  /** Each begins when the one before it has ended, in the order of `only`. */
+  readonly serial?: boolean
 }
 
 /** Why a schedule is a failure. */
@@ -237,7 +256,7 @@ export interface Failure {
 export interface Coverage {
   /** Every class was run. */
   readonly exhaustive: boolean
-  /** Runs made, serial ones and redundant ones included; replays and shrinking not. */
+  /** Runs made, serial ones and redundant ones included; repetitions, replays and shrinking not. */
   readonly schedules: number
   /** Classes that were run to their end, each counted once. */
   readonly classes: number
@@ -259,7 +278,12 @@ export interface Coverage {
 export interface Report {
   readonly name: string
   readonly flows: readonly string[]
-  readonly verdict: 'race' | 'race-free' | 'bounded' | 'inconclusive'
+  /**
+   * `race`: a schedule whose end no serial order gives, and that ended so again when it was replayed. `race-free`: every
+   * order that can differ was run. `bounded`: nothing was found, and something was not run or not controlled.
+   * `vacuous`: the flows were never under way together, so nothing could be found. `inconclusive`: see `trouble`.
+   */
+  readonly verdict: 'race' | 'race-free' | 'bounded' | 'vacuous' | 'inconclusive'
   readonly coverage: Coverage
   readonly failure?: Failure
   /** Why it is inconclusive. */
@@ -272,7 +296,7 @@ export interface Report {
 /** How far a search is, told after every run. */
 export interface Progress {
   /** What is being run: the serial orders, the search, random orders, or the failure once more. */
-  readonly phase: 'serial' | 'search' | 'random' | 'shrink' | 'replay'
+  readonly phase: 'learn' | 'serial' | 'search' | 'random' | 'shrink' | 'replay'
   /** Runs made so far. */
   readonly schedules: number
   readonly classes: number

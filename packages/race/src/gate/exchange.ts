@@ -159,6 +159,7 @@ function continued(unit: Unit, rest: Unit): Unit {
   return {
     statements: unit.statements.length > 0 ? unit.statements : rest.statements,
     parameters: rest.parameters,
+    parameterTypes: rest.parameterTypes,
     splittable: unit.splittable && (rest.splittable || rest.statements.length === 0),
     closesCycle: rest.closesCycle,
   }

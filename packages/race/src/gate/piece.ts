@@ -51,9 +51,16 @@ export interface PieceCollector {
 
 /** Whether an autocommit statement may be executed first and committed later. */
 function isSplittable(statement: SqlStatement): boolean {
-  const [first] = statement.tokens.filter((token) => token.text !== '(')
-  return first?.kind === 'word' && queryVerbs.has(first.text)
+  const [first, second] = statement.tokens.filter((token) => token.text !== '(')
+  if (first?.kind !== 'word') return false
+  if (queryVerbs.has(first.text)) return true
+  // These commit by themselves, or have to be alone in their transaction.
+  const alone = statement.tokens.some(({ text }) => text === 'concurrently')
+  return ddlVerbs.has(first.text) && !alone && !clusterWide.has(second?.text ?? '')
 }
+
+const ddlVerbs = new Set(['create', 'alter', 'drop', 'truncate', 'comment', 'grant', 'revoke'])
+const clusterWide = new Set(['database', 'tablespace', 'system', 'subscription'])
 
 export function createPieceCollector(): PieceCollector {
   const prepared = new Map<string, Prepared>()
@@ -62,6 +69,7 @@ export function createPieceCollector(): PieceCollector {
   let replies: Reply[] = []
   let texts: string[] = []
   let values: (string | null)[] = []
+  let types: number[] = []
   let executes = false
   // Something was executed since the last Sync.
   let open = false
@@ -76,8 +84,8 @@ export function createPieceCollector(): PieceCollector {
       case 'X':
         return close('terminate', [])
       case 'P': {
-        const { name, text, types } = readParse(frame)
-        prepared.set(name, { text, types, columns: undefined })
+        const { name, text, types: declared } = readParse(frame)
+        prepared.set(name, { text, types: declared, columns: undefined })
         texts.push(text)
         replies.push({ kind: 'parse' })
         break
@@ -88,6 +96,7 @@ export function createPieceCollector(): PieceCollector {
         portals.set(bind.portal, { prepared: statement, bind })
         if (statement && !texts.includes(statement.text)) texts.push(statement.text)
         values.push(...parameterTexts(bind, statement))
+        types.push(...parameterTypes(bind, statement))
         replies.push({ kind: 'bind' })
         break
       }
@@ -133,6 +142,7 @@ export function createPieceCollector(): PieceCollector {
       unit: {
         statements: closesCycle ? [commitOnlyText] : statements.map((statement) => statement.text),
         parameters: values,
+        parameterTypes: types,
         splittable: canSplit(kind, statements),
         closesCycle,
       },
@@ -142,6 +152,7 @@ export function createPieceCollector(): PieceCollector {
     replies = []
     texts = []
     values = []
+    types = []
     executes = false
     return piece
   }
@@ -159,4 +170,12 @@ function parameterTexts(bind: BindMessage, statement: Prepared | undefined): (st
   return bind.values.map(({ bytes, format }, index) =>
     bytes === null ? null : valueText(bytes, statement?.types[index] ?? 0, format),
   )
+}
+
+/** Bytes of a type that nobody told are read as text at best. */
+function parameterTypes(bind: BindMessage, statement: Prepared | undefined): number[] {
+  return bind.values.map(({ format }, index) => {
+    const type = statement?.types[index] ?? 0
+    return type === 0 && format !== 0 ? -1 : type
+  })
 }

@@ -6,6 +6,8 @@ export interface Unit {
   readonly statements: readonly string[]
   /** Parameters as text. Unknown, and empty, while a client still asks for their types. */
   readonly parameters: readonly (string | null)[]
+  /** Object ids of their types; 0 where the server chooses, -1 where the text may not be the value. */
+  readonly parameterTypes: readonly number[]
   /** In autocommit it can be executed and committed one after the other. */
   readonly splittable: boolean
   /** Ends what an earlier unit of the same cycle executed: a Sync by itself. */

@@ -3,8 +3,24 @@ import type { Coverage, Report } from '../core/model.ts'
 import { times } from './words.ts'
 
 /** A search in which the flows were never under way together says nothing about races. */
-export function isVacuous({ verdict, coverage }: Report): boolean {
-  return (verdict === 'race-free' || verdict === 'bounded') && !coverage.overlapped
+export function isVacuous({ verdict }: Report): boolean {
+  return verdict === 'vacuous'
+}
+
+/** Why a search that found nothing does not cover everything. */
+export function boundedBy({ notes }: Report): { readonly what: string; readonly next: string } {
+  const uncontrolled = notes.some(
+    ({ kind }) => kind === 'uncontrolled-wait' || kind === 'nondeterminism',
+  )
+  return uncontrolled
+    ? {
+        what: 'as far as it was controlled',
+        next: 'see the notes: what they name was left to chance',
+      }
+    : {
+        what: 'within the budget',
+        next: 'raise budget.schedules or budget.ms, or make the flows smaller',
+      }
 }
 
 /** How much was run. */

@@ -1,3 +1,4 @@
+import { overlap } from '../core/footprint.ts'
 import type { History, Moment } from './history.ts'
 
 /** Why a lock that was taken did not help. */
@@ -69,7 +70,7 @@ function locksOf({ moments }: History, flow: number): Moment[] {
 
 function shares(one: Moment, other: Moment): boolean {
   const objects = lockedBy(one)
-  return lockedBy(other).some((object) => objects.includes(object))
+  return lockedBy(other).some((object) => objects.some((one) => overlap(one, object)))
 }
 
 function lockedBy({ step }: Moment): string[] {

@@ -23,6 +23,7 @@ const terminalEveryMs = 100
 const otherEveryMs = 5000
 
 const phases: Readonly<Record<Progress['phase'], string>> = {
+  learn: 'one after the other, again',
   serial: 'one after the other',
   search: 'searching',
   random: 'random orders',

@@ -3,7 +3,7 @@ import type { Settlement, Unit } from '../gate/unit.ts'
 import { loseSession } from './lose-session.ts'
 import { laneOf, type Play, seen, userOf } from './play.ts'
 import type { RunEvents } from './shared-connections.ts'
-import { shapeOf } from './statement-shape.ts'
+import { shapeOf, type TableName } from './statement-shape.ts'
 
 /** What a client asks when it gets to know the server; more than that is part of the flow. */
 const quietLimit = 50
@@ -50,7 +50,14 @@ export function attend(play: Play): RunEvents {
     seen(play, flow)
   }
 
-  return { opened, parked, settled, closed }
+  /** Somebody's who has lost the context of a flow, or of something that runs beside them. */
+  function stray({ unit }: GatedConnection): void {
+    if (!unit || isQuiet(unit)) return
+    const text = unit.statements.join('; ').replaceAll(/\s+/g, ' ').slice(0, 80)
+    play.uncontrolled ??= `A statement was sent by nobody's flow, and passed at once: ${text}. Code that loses its asynchronous context (a queue, an event emitter), or that runs beside the flows, is not controlled.`
+  }
+
+  return { opened, parked, settled, closed, stray }
 }
 
 /** What clients ask to get to know the server; it is the same at any time, and asked only once. */
@@ -61,16 +68,10 @@ function isQuiet(unit: Unit): boolean {
   if (shape.kind === 'local') return shape.verb === 'show'
   if (shape.kind !== 'query' || shape.verb !== 'select') return false
   // The types that postgres.js asks for. Other questions to the catalogue may meet another's DDL.
-  if (shape.names.has('pg_type')) return shape.calls.size === 0 && !shape.names.has('pg_class')
-  return shape.calls.size > 0 && [...shape.names].every((name) => introductions.has(name))
+  if (shape.reads.length > 0) return shape.calls.size === 0 && shape.reads.every(isOfTypes)
+  return shape.calls.size > 0 && [...shape.calls].every((name) => introductions.has(name))
 }
 
-const introductions = new Set([
-  'select',
-  'from',
-  'as',
-  'version',
-  'current_database',
-  'current_schema',
-  'current_user',
-])
+const isOfTypes = ({ name }: TableName): boolean => name === 'pg_type' || name === 'pg_namespace'
+
+const introductions = new Set(['version', 'current_database', 'current_schema', 'current_user'])

@@ -13,6 +13,7 @@ export interface Span {
 }
 
 const instant = /\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?/g
+
 const drawnKey =
   /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[147][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|c[a-z0-9]{24}|[0-9A-HJKMNP-TV-Z]{26})$/
 

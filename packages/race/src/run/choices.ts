@@ -89,8 +89,8 @@ function noteOddities(play: Play, statements: readonly string[]): void {
     note(play, 'several-statements', 'A query held several statements; they are one step.')
   }
   for (const text of statements) {
-    const { names, kind } = shapeOf(text)
-    if (kind === 'query' && names.has('limit') && !names.has('order')) {
+    const { kind, unorderedLimit } = shapeOf(text)
+    if (kind === 'query' && unorderedLimit) {
       note(
         play,
         'unordered-limit',

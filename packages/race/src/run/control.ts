@@ -52,7 +52,8 @@ const locksText = `
            CASE WHEN objsubid = 2 THEN ':2' ELSE '' END ELSE '' END AS key
   FROM pg_catalog.pg_locks
   WHERE pid = $1 AND (locktype IN ('advisory', 'transactionid')
-    OR locktype = 'relation' AND relation >= 16384 AND mode <> 'SIReadLock')`
+    OR locktype = 'relation' AND relation >= 16384 AND mode <> 'SIReadLock')
+  ORDER BY pg_locks.relation, mode`
 
 // A waiting lock and a granted one on the same thing: then it is not a mere place in a queue.
 const againstText = `

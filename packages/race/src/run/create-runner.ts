@@ -1,4 +1,4 @@
-import type { FlowOutcome, Footprint, Run, Runner } from '../core/model.ts'
+import type { Cast, FlowOutcome, Footprint, Run, Runner, Trouble } from '../core/model.ts'
 import { readStamp } from './catalogue.ts'
 import type { Span } from './chance.ts'
 import { connectControl, type Control } from './control.ts'
@@ -9,7 +9,9 @@ import { outcomeText } from './outcome-text.ts'
 import type { Decide } from './choices.ts'
 import type { ScheduleSetting } from './play.ts'
 import { type Played, playSchedule } from './schedule.ts'
+import { createSeedCheck } from './seed-check.ts'
 import { createStage } from './stage.ts'
+import { loadParser } from './statement-tree.ts'
 import { tidyUp } from './tidy-up.ts'
 
 /** A runner with its connections; `close` gives them back. */
@@ -23,6 +25,7 @@ export interface LiveRunner extends Runner, AsyncDisposable {
 export async function createRunner(options: RunnerOptions): Promise<LiveRunner> {
   const names = Object.keys(options.flows)
   const flows = Object.values(options.flows)
+  await loadParser()
   const control = await connectControl(options.url)
   const server = await readServer(control)
   const reader = await createFootprintReader(control)
@@ -30,6 +33,14 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
   const states =
     options.oracle === false ? undefined : createStateReader(control, options.oracle ?? {})
   const database = databaseContext(control)
+  const { seed } = options
+  const seeds =
+    states && seed
+      ? createSeedCheck(states, async () => {
+          await seed(database)
+          await states.start(await reader.prepare())
+        })
+      : undefined
   const setting: ScheduleSetting = {
     names,
     flows,
@@ -37,24 +48,32 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     control,
     reader,
     isolation: server.isolation,
+    classify: options.outcome,
     split: options.autocommit !== 'atomic',
     victims: options.victims ?? 'choose',
     steps: options.limits?.steps ?? 500,
     graceMs: options.limits?.graceMs ?? 25,
     hangMs: options.limits?.hangMs ?? 5000,
+    meetings: new Set(),
   }
 
-  async function run(decide: Decide, only?: readonly number[]): Promise<Run> {
+  async function run(decide: Decide, cast?: Cast): Promise<Run> {
     const from = Date.now()
     try {
       await options.seed?.(database)
     } catch (error) {
       await control.client.query('ROLLBACK').catch(() => undefined)
-      return failedSeed(names.length, error)
+      const message = error instanceof Error ? error.message : String(error)
+      return withoutPlay(names.length, {
+        kind: 'seed-failed',
+        message: `The seed failed: ${message}`,
+      })
     }
     const stamp = await reader.prepare()
     await states?.start(stamp)
-    const played = await playSchedule(setting, decide, only)
+    const trouble = await seeds?.look()
+    if (trouble) return withoutPlay(names.length, trouble)
+    const played = await playSchedule(setting, decide, cast)
     await tidyUp(setting, played)
     if (played.failure) throw played.failure
     await recover(played)
@@ -76,13 +95,20 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
   }
 
   async function look(played: Played, span: Span): Promise<Run> {
-    const { steps, decisions, outcomes, deadlocks, trouble, notes } = played
-    const base = { steps, decisions, outcomes, deadlocks, notes }
+    const { steps, decisions, outcomes, deadlocks, uncontrolled, trouble, notes } = played
+    const base = {
+      steps,
+      decisions,
+      outcomes,
+      deadlocks,
+      notes,
+      ...(uncontrolled !== undefined && { uncontrolled }),
+    }
     if (trouble) return { ...base, trouble, state: '', digest: '', tables: [] }
     // Tables that the flows made, dropped or altered.
     const altered = steps.some(({ footprint }) => footprint.opaque)
     const state = await states?.read(span, altered ? await readStamp(control) : undefined)
-    const keys = state ?? { drawn: new Set<string>(), seeded: new Set<string>() }
+    const keys = state ?? { drawn: new Set<string>() }
     const ends = outcomes.map((outcome) => outcomeText(outcome, keys, span))
     const violation = await violationOf(outcomes)
     return {
@@ -125,8 +151,8 @@ function databaseContext(control: Control): DatabaseContext {
   }
 }
 
-function failedSeed(flows: number, error: unknown): Run {
-  const message = error instanceof Error ? error.message : String(error)
+/** A run that was not begun. */
+function withoutPlay(flows: number, trouble: Trouble): Run {
   return {
     steps: [],
     decisions: [],
@@ -136,7 +162,7 @@ function failedSeed(flows: number, error: unknown): Run {
     tables: [],
     deadlocks: 0,
     notes: [],
-    trouble: { kind: 'seed-failed', message: `The seed failed: ${message}` },
+    trouble,
   }
 }
 

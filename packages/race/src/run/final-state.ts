@@ -13,13 +13,13 @@ export interface FinalState {
   readonly text: string
   /** Keys that were drawn during the run. */
   readonly drawn: ReadonlySet<string>
-  /** Keys that were there before it. */
-  readonly seeded: ReadonlySet<string>
 }
 
 export interface StateReader {
   /** Called after the seed: what is there now was not drawn during the run. */
   start(stamp: string): Promise<void>
+  /** What each column has now, as text. */
+  columns(): Promise<ReadonlyMap<string, string>>
   /** `stamp` is given if the flows may have changed the tables themselves. */
   read(span: Span, stamp?: string): Promise<FinalState>
 }
@@ -36,6 +36,8 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
   let keysQuery: QueryConfig | undefined
   let rowsQuery: QueryConfig | undefined
   let seeded = new Map<string, ReadonlySet<string>>()
+  // Keys of runs before: what comes again was not drawn.
+  const earlier = new Set<string>()
 
   async function look(stamp: string): Promise<void> {
     if (stamp === known) return
@@ -43,9 +45,7 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     const all = await readStateTables(control, oracle.tables, oracle.ignore ?? [])
     tables = all.filter(({ columns }) => columns.length > 0)
     keyed = tables.flatMap((table) =>
-      table.columns
-        .filter((column) => column.key && column.refers === undefined)
-        .map((column) => [table, column] as const),
+      table.columns.filter(isOwnKey).map((column) => [table, column] as const),
     )
     keysQuery = union(
       keyed.map(
@@ -71,11 +71,23 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     )
   }
 
+  async function columns(): Promise<ReadonlyMap<string, string>> {
+    const found = await ask<readonly Row[]>(rowsQuery)
+    return new Map(
+      tables.flatMap(({ name, columns: all }, place) =>
+        all.map((column, index) => {
+          const values = (found[place] ?? []).map((row) => JSON.stringify(row[index] ?? null))
+          return [`${name}.${column.name}`, values.sort().join()] as const
+        }),
+      ),
+    )
+  }
+
   async function read(span: Span, stamp?: string): Promise<FinalState> {
     if (stamp !== undefined) await look(stamp)
     const found = await ask<readonly Row[]>(rowsQuery)
     const contents = tables.map((_, place) => found[place] ?? [])
-    return canonical(tables, contents, seeded, span)
+    return canonical(tables, contents, { seeded, earlier }, span)
   }
 
   /** What each part of the union says, in the order of the parts. */
@@ -85,7 +97,7 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     return rows.toSorted((one, other) => one.place - other.place).map(({ found }) => found)
   }
 
-  return { start, read }
+  return { start, columns, read }
 }
 
 function union(parts: readonly string[]): QueryConfig | undefined {
@@ -103,6 +115,17 @@ function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
+interface KnownKeys {
+  /** By column, before the run. */
+  readonly seeded: ReadonlyMap<string, ReadonlySet<string>>
+  /** After earlier runs; those of this one are added. */
+  readonly earlier: Set<string>
+}
+
+function isOwnKey({ key, generated, refers }: StateColumn): boolean {
+  return (key || generated) && refers === undefined
+}
+
 /**
  * A key that was drawn during the run is replaced by a word, and where another row refers to it by
  * what the row that it belongs to says. What the seed wrote keeps its keys: they tell rows apart.
@@ -110,20 +133,23 @@ function quote(name: string): string {
 function canonical(
   tables: readonly StateTable[],
   contents: readonly (readonly Row[])[],
-  seeded: ReadonlyMap<string, ReadonlySet<string>>,
+  { seeded, earlier }: KnownKeys,
   span: Span,
 ): FinalState {
   const drawn = new Set<string>()
+  const again = new Set(earlier)
   const owners = new Map<string, { readonly table: number; readonly row: Row }>()
 
   tables.forEach((table, place) => {
     table.columns.forEach((column, index) => {
       const name = `${table.name}.${column.name}`
-      if (!column.key || column.refers !== undefined) return
+      if (!isOwnKey(column)) return
       for (const row of contents[place] ?? []) {
         const value = row[index]
         if (value === null || value === undefined || seeded.get(name)?.has(value)) continue
-        if (!/^\d+$/.test(value) && column.type !== 'uuid' && !looksDrawn(value)) continue
+        earlier.add(`${name}=${value}`)
+        // A key that the program made: one that comes again in every run is the same key.
+        if (!column.generated && (!looksDrawn(value) || again.has(`${name}=${value}`))) continue
         drawn.add(value)
         owners.set(`${name}=${value}`, { table: place, row })
       }
@@ -165,6 +191,5 @@ function canonical(
     tables: result,
     text: result.map((table) => JSON.stringify(table)).join('\n'),
     drawn,
-    seeded: new Set([...seeded.values()].flatMap((values) => [...values])),
   }
 }

@@ -7,4 +7,4 @@ export interface FlowIdentity {
   over: boolean
 }
 
-export const flowIdentity: AsyncLocalStorage<FlowIdentity> = new AsyncLocalStorage()
+export const flowIdentity: AsyncLocalStorage<FlowIdentity | undefined> = new AsyncLocalStorage()

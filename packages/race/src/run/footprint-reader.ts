@@ -1,16 +1,12 @@
 import type { Footprint, Touch } from '../core/model.ts'
 import type { Settlement } from '../gate/unit.ts'
-import { type Catalogue, readCatalogue, readStamp } from './catalogue.ts'
+import { type Catalogue, type Relation, readCatalogue, readStamp } from './catalogue.ts'
 import type { Control } from './control.ts'
 import { type Held, holdsNothing, nothingHeld, readHeld } from './held.ts'
+import { cascades, resolveNames } from './names.ts'
+import { narrowed } from './row-object.ts'
 import { type StatementShape, shapeOf } from './statement-shape.ts'
-import {
-  callsAdvisory,
-  foretoldTouches,
-  isPlain,
-  observedTouches,
-  type Touched,
-} from './touches.ts'
+import { callsAdvisory, foretoldTouches, observedTouches, type Touched } from './touches.ts'
 import type { TransactionRecord } from './transaction-record.ts'
 
 /** A unit that came to rest, with what is known about its session. */
@@ -50,8 +46,7 @@ interface Sighting {
   times: number
 }
 
-const opaque: Touched = { touches: [], writes: [], deferred: [] }
-const none: Touched = opaque
+const none: Touched = { touches: [], writes: [], deferred: [], plain: false }
 
 export async function createFootprintReader(control: Control): Promise<FootprintReader> {
   let catalogue: Catalogue = await readCatalogue(control)
@@ -118,10 +113,8 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     if (shape.verb === 'savepoint') record.savepoint(1)
     if (shape.verb === 'release') record.savepoint(-1)
     if (!shape.isolation) return
-    const forSession =
-      shape.names.has('session') || shape.names.has('default_transaction_isolation')
-    record.setIsolation(shape.isolation, forSession)
-    if (before === 'I' && forSession) record.clear()
+    record.setIsolation(shape.isolation, shape.forSession)
+    if (before === 'I' && shape.forSession) record.clear()
   }
 
   async function statement(observed: Observed, shape: StatementShape): Promise<Derived> {
@@ -137,30 +130,47 @@ export async function createFootprintReader(control: Control): Promise<Footprint
       return made(observed, shape, known.touched, after, idle)
     }
     if (!visible) {
-      const foretold = foretoldTouches(shape, catalogue, nothingHeld)
-      if (!foretold) return unknown(settlement, record)
-      return made(observed, shape, foretold, nothingHeld, true)
+      const guess = foretold(shape, nothingHeld)
+      if (!guess) return unknown(settlement, record)
+      return made(observed, shape, guess, nothingHeld, true)
     }
     const after = await held(pid)
     if (after.unknown || (shape.kind === 'unknown' && !observable.has(shape.verb))) {
-      record.add(opaque, after)
+      record.add(none, after)
       return unknown(settlement, record)
     }
-    const touched = observedTouches(shape, catalogue, record.held, after)
+    const names = resolveNames(shape, catalogue, after)
+    const touched = observedTouches(shape, names, catalogue, record.held, after)
     remember(text, shape, touched, after)
     return made(observed, shape, touched, after, holdsNothing(after))
+  }
+
+  function foretold(shape: StatementShape, waitedFor: Held): Touched | undefined {
+    return foretoldTouches(shape, resolveNames(shape, catalogue), catalogue, waitedFor)
+  }
+
+  /** By rows where the key is given; what is remembered of a text is of its tables only. */
+  function inRows(
+    touched: Touched,
+    shape: StatementShape,
+    { unit }: Settlement,
+    { isolation }: TransactionRecord,
+    held: Held,
+  ): Touched {
+    return narrowed(touched, shape, resolveNames(shape, catalogue, held), unit, isolation)
   }
 
   /** Puts the footprint of a finished statement together and adds it to the transaction's record. */
   function made(
     { settlement, record }: Observed,
     shape: StatementShape,
-    touched: Touched,
+    found: Touched,
     after: Held,
     idle: boolean,
   ): Derived {
     const before = record.held
-    const wroteNothing = touchedNothing(shape, settlement) && isPlain(shape, catalogue)
+    const touched = inRows(found, shape, settlement, record, after)
+    const wroteNothing = touchedNothing(shape, settlement) && touched.plain
     record.add(wroteNothing ? { ...touched, writes: [], deferred: [] } : touched, after)
     const own: Footprint = {
       opaque: false,
@@ -199,10 +209,11 @@ export async function createFootprintReader(control: Control): Promise<Footprint
   /** The locks of a failed statement are gone, and outside a savepoint those of its transaction. */
   function failed({ settlement, record, waitedFor }: Observed, shape: StatementShape): Derived {
     if (settlement.before === 'E') return local(record)
-    const touched = ['query', 'lock', 'unknown'].includes(shape.kind)
-      ? foretoldTouches(shape, catalogue, waitedFor ?? nothingHeld)
+    const guess = ['query', 'lock', 'unknown'].includes(shape.kind)
+      ? foretold(shape, waitedFor ?? nothingHeld)
       : none
     if (settlement.before === 'I') record.clear()
+    const touched = guess && inRows(guess, shape, settlement, record, nothingHeld)
     const touches = withSnapshot(touched?.touches ?? [], shape, record)
     if (touched) record.add({ ...touched, writes: [] }, record.held)
     const own: Footprint = { opaque: !touched, touches, isolation: record.isolation }
@@ -228,7 +239,7 @@ export async function createFootprintReader(control: Control): Promise<Footprint
   /** Several statements at once are one step: what each does is put together, if it can be told. */
   function several({ settlement, record }: Observed, shapes: readonly StatementShape[]): Derived {
     const parts = shapes.map((shape) =>
-      shape.kind === 'local' ? none : foretoldTouches(shape, catalogue, nothingHeld),
+      shape.kind === 'local' ? none : foretold(shape, nothingHeld),
     )
     if (settlement.answer.error || parts.includes(undefined)) return unknown(settlement, record)
     if (settlement.before === 'I') record.clear()
@@ -237,6 +248,7 @@ export async function createFootprintReader(control: Control): Promise<Footprint
       touches: all.flatMap(({ touches }) => touches),
       writes: all.flatMap(({ writes }) => writes),
       deferred: all.flatMap(({ deferred }) => deferred),
+      plain: false,
     }
     record.add(touched, record.held)
     const touches = shapes[0] ? withSnapshot(touched.touches, shapes[0], record) : touched.touches
@@ -248,7 +260,9 @@ export async function createFootprintReader(control: Control): Promise<Footprint
   }
 
   function remember(text: string, shape: StatementShape, touched: Touched, after: Held): void {
-    if (!isPlain(shape, catalogue) || callsAdvisory(shape) || !isSteady(shape)) return
+    const names = resolveNames(shape, catalogue)
+    if (!names.plain || !names.fixed || callsAdvisory(shape)) return
+    if (!isSteady(shape, names.target)) return
     const print = JSON.stringify(touched)
     const known = sightings.get(text)
     if (known?.print === print) {
@@ -258,18 +272,6 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     const objects = new Set(touched.touches.map(({ object }) => object))
     const relations = new Map([...after.relations].filter(([object]) => objects.has(object)))
     sightings.set(text, { touched, relations, print, times: 1 })
-  }
-
-  /** Whether foreign keys cannot make the statement touch now this and now that. */
-  function isSteady(shape: StatementShape): boolean {
-    if (shape.target === undefined) return !shape.writesSeveral
-    const [target] = catalogue.named.get(shape.target) ?? []
-    if (!target || target.parents.size > 0) return false
-    if (target.referenced.size === 0 || shape.verb === 'insert') return true
-    return (
-      shape.verb === 'update' &&
-      [...target.referenced].every((column) => !shape.assigned.has(column))
-    )
   }
 
   return {
@@ -326,6 +328,12 @@ function withSnapshot(
   if (record.takesSnapshot()) return [...touches, { object: '*', mode: 'read' }]
   // Whatever it reads, it reads the catalogue, which DDL of others changes.
   return touches.length > 0 ? touches : [{ object: 'pg_catalog', mode: 'read' }]
+}
+
+/** Whether foreign keys cannot make the statement touch now this and now that. */
+function isSteady(shape: StatementShape, target: Relation | undefined): boolean {
+  if (shape.target === undefined) return !shape.writesSeveral
+  return target !== undefined && target.parents.size === 0 && !cascades(shape, target)
 }
 
 /** An UPDATE of no row, an INSERT of none. */

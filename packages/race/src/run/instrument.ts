@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { GateStream } from '../gate/gate-stream.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
 import { login } from './login.ts'
-import { sharedSite, uncontrolled } from './shared-connections.ts'
+import { gatedPorts, sharedSite, uncontrolled } from './shared-connections.ts'
 
 /** The parts of a client of node-postgres that are needed, by shape: there may be several copies. */
 interface PgClient extends EventEmitter {
@@ -50,7 +50,8 @@ export function instrument(pg: PgModule): void {
 
   function connectGated(this: PgClient, ...values: unknown[]): unknown {
     const { connection, host, port, ssl, password } = this
-    if (!uncontrolled.has(this) && !(connection.stream instanceof GateStream)) {
+    const gated = connection.stream instanceof GateStream || gatedPorts.has(port)
+    if (!uncontrolled.has(this) && !gated) {
       connection.stream.destroy()
       connection.stream = new GateStream(
         sharedSite({ host, port, ssl }, (parameters) =>

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import type { FlowOutcome } from '../core/model.ts'
+import type { Classify } from './said.ts'
 
 /** Rows of a query, read by their column names. */
 export type Rows = Record<string, unknown>[]
@@ -47,6 +48,8 @@ export interface RunnerOptions {
     | { readonly tables?: readonly string[]; readonly ignore?: readonly string[] }
     | false
     | undefined
+  /** What an answer or an error says; by default statuses of HTTP, SQLSTATEs and the kind of error do. */
+  readonly outcome?: Classify | undefined
   /** `split` (default): an autocommit statement is executed and committed in two steps. */
   readonly autocommit?: 'split' | 'atomic' | undefined
   /** What is done about a flow that crashed, after all the others have ended. */

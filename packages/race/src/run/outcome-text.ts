@@ -1,8 +1,8 @@
 import type { FlowOutcome } from '../core/model.ts'
 import type { FinalState } from './final-state.ts'
-import { looksDrawn, maskClock, newKeyWord, type Span } from './chance.ts'
+import { maskClock, newKeyWord, type Span } from './chance.ts'
 
-type Keys = Pick<FinalState, 'drawn' | 'seeded'>
+type Keys = Pick<FinalState, 'drawn'>
 
 /** An outcome as text to compare, with values of chance replaced by words. */
 export function outcomeText(outcome: FlowOutcome, keys: Keys, span: Span): string {
@@ -35,7 +35,6 @@ function masked(value: unknown, name: string, keys: Keys, span: Span): unknown {
   }
   const text = String(value)
   if (typeof value === 'string' || typeof value === 'number') {
-    if (looksDrawn(text) && !keys.seeded.has(text)) return newKeyWord
     if (keys.drawn.has(text) && (name === '' || /id$/i.test(name))) return newKeyWord
     return maskClock(text, span)
   }

@@ -1,19 +1,26 @@
 import { inspect } from 'node:util'
 import type { FlowOutcome, Trouble } from '../core/model.ts'
+import { sqlstateOf } from './error-layers.ts'
+import { type Classify, saidBy, saidByError } from './said.ts'
 
 /** How a flow that returned is remembered: its value as text. */
-export function returned(value: unknown): FlowOutcome {
-  return { kind: 'returned', value: valueText(value) }
+export function returned(answer: unknown, classify?: Classify): FlowOutcome {
+  const said = classify?.({ answer }) ?? saidBy(answer)
+  return { kind: 'returned', value: valueText(answer), said }
 }
 
-export function threw(reason: unknown): FlowOutcome {
-  if (!(reason instanceof Error))
-    return { kind: 'threw', name: typeof reason, message: String(reason) }
-  const sqlstate = sqlstateOf(reason)
+export function threw(error: unknown, classify?: Classify): FlowOutcome {
+  const chosen = classify?.({ error })
+  if (!(error instanceof Error)) {
+    const said = chosen ?? saidBy(error)
+    return { kind: 'threw', name: typeof error, message: valueText(error), said }
+  }
+  const sqlstate = sqlstateOf(error)
   return {
     kind: 'threw',
-    name: reason.name,
-    message: reason.message,
+    name: error.name,
+    message: error.message,
+    said: chosen ?? saidByError(error, sqlstate),
     ...(sqlstate !== undefined && { sqlstate }),
   }
 }
@@ -29,6 +36,7 @@ function valueText(value: unknown): string {
 
 function plain(_: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
+  if (value instanceof Response) return { status: value.status }
   if (isResult(value)) return { rows: value.rows, rowCount: value.rowCount }
   if (value instanceof Map || value instanceof Set) return [...(value as Iterable<unknown>)]
   return value
@@ -42,21 +50,6 @@ function isResult(value: unknown): value is { rows: unknown[]; rowCount: unknown
     Array.isArray(Reflect.get(value, 'rows')) &&
     typeof Reflect.get(value, 'command') === 'string'
   )
-}
-
-/** Clients bury the server's code at different depths. */
-function sqlstateOf(reason: unknown, depth: number = 0): string | undefined {
-  if (typeof reason !== 'object' || reason === null || depth > 5) return undefined
-  for (const key of ['code', 'originalCode', 'sqlState']) {
-    const code: unknown = Reflect.get(reason, key)
-    if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^P\d{4}$/.test(code))
-      return code
-  }
-  for (const key of ['cause', 'driverError', 'meta', 'driverAdapterError', 'original']) {
-    const found = sqlstateOf(Reflect.get(reason, key), depth + 1)
-    if (found !== undefined) return found
-  }
-  return undefined
 }
 
 /**

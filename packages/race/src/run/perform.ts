@@ -13,9 +13,10 @@ export async function perform(play: Play, flow: number): Promise<void> {
   let outcome: FlowOutcome
   try {
     const context = contextOf(play, flow)
-    outcome = returned(await flowIdentity.run(performer.identity, () => body(context)))
+    const answer = await flowIdentity.run(performer.identity, () => body(context))
+    outcome = returned(answer, play.setting.classify)
   } catch (reason) {
-    outcome = threw(reason)
+    outcome = threw(reason, play.setting.classify)
     if (!performer.outcome) play.trouble ??= troubleIn(reason, flow, nameOf(play, flow))
   }
   // Whatever a crashed flow still does, nobody hears of it.
@@ -41,6 +42,7 @@ function contextOf(play: Play, flow: number): FlowContext {
         lane.unit = {
           statements: [`-- ${label}`],
           parameters: [],
+          parameterTypes: [],
           splittable: false,
           closesCycle: false,
         }

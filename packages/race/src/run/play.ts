@@ -2,10 +2,11 @@ import type { Decision, FlowOutcome, Footprint, Note, Trouble } from '../core/mo
 import type { GatedConnection } from '../gate/gated-connection.ts'
 import type { Control } from './control.ts'
 import type { FlowIdentity } from './flow-identity.ts'
-import { type FlowTimers, watchTimers } from './flow-timers.ts'
+import { type Elsewhere, watchElsewhere } from './elsewhere.ts'
 import type { FootprintReader } from './footprint-reader.ts'
 import { createLane, type DraftStep, type Lane, type Return } from './lane.ts'
 import type { Flow } from './options.ts'
+import type { Classify } from './said.ts'
 import { createSignal, type Signal } from './signal.ts'
 import { sharedConnections } from './shared-connections.ts'
 import type { Stage } from './stage.ts'
@@ -20,10 +21,14 @@ export interface ScheduleSetting {
   readonly reader: FootprintReader
   readonly isolation: Footprint['isolation']
   readonly split: boolean
+  /** What answers and errors say, if the user knows it better. */
+  readonly classify: Classify | undefined
   readonly victims: 'choose' | 'first'
   readonly steps: number
   readonly graceMs: number
   readonly hangMs: number
+  /** Places at which a flow was seen to wait for another one in the process; they stay the same from run to run. */
+  readonly meetings: Set<string>
 }
 
 /** One flow in one run. */
@@ -31,7 +36,10 @@ export interface Performer {
   outcome: FlowOutcome | undefined
   /** When something of it was last seen; some time after that it is taken for idle. */
   seen: number
-  idle: boolean
+  /** When it was last seen to wait for something that is known. */
+  waited: number
+  /** Since when it waits for something that is not known: for another flow, or for nobody knows what. */
+  idle: { readonly since: number; readonly place: string; readonly what: string } | undefined
   readonly abort: AbortController
   readonly identity: FlowIdentity
   /** Resolves when its code has come to its end, which may be after the run. */
@@ -42,7 +50,11 @@ export interface Performer {
 export interface Play {
   readonly setting: ScheduleSetting
   readonly signal: Signal
-  readonly timers: FlowTimers
+  readonly elsewhere: Elsewhere
+  /** Flows that have not begun, in the order in which they will. */
+  readonly waiting: number[]
+  /** One flow after the other: whoever is under way is alone, and can wait for nobody. */
+  readonly serial: boolean
   readonly performers: readonly Performer[]
   readonly lanes: Lane[]
   /** Statements that came back and are still to be recorded. */
@@ -53,6 +65,8 @@ export interface Play {
   /** Connections of flows that crashed. */
   readonly frozen: { readonly connection: GatedConnection; readonly flow: number }[]
   deadlocks: number
+  /** What happened that no schedule controls. */
+  uncontrolled: string | undefined
   trouble: Trouble | undefined
   /** Counts what was seen, so that one can tell whether anything was. */
   activity: number
@@ -64,15 +78,22 @@ export interface Play {
   stale: boolean
 }
 
-export function createPlay(setting: ScheduleSetting): Play {
+export function createPlay(
+  setting: ScheduleSetting,
+  order: readonly number[],
+  serial: boolean,
+): Play {
   return {
     setting,
     signal: createSignal(),
-    timers: watchTimers(),
+    elsewhere: watchElsewhere(),
+    waiting: [...order],
+    serial,
     performers: setting.names.map((_, flow) => ({
       outcome: undefined,
       seen: performance.now(),
-      idle: false,
+      waited: 0,
+      idle: undefined,
       abort: new AbortController(),
       identity: { flow, over: false },
       performance: undefined,
@@ -84,6 +105,7 @@ export function createPlay(setting: ScheduleSetting): Play {
     notes: new Map(),
     frozen: [],
     deadlocks: 0,
+    uncontrolled: undefined,
     trouble: undefined,
     activity: 0,
     quiet: 0,
@@ -96,11 +118,21 @@ export function createPlay(setting: ScheduleSetting): Play {
 export function seen(play: Play, flow: number): void {
   const performer = play.performers[flow]
   if (performer) {
+    wakened(play, performer)
     performer.seen = performance.now()
-    performer.idle = false
+    performer.idle = undefined
   }
   play.activity += 1
   play.signal.notify()
+}
+
+/** Who comes back right after another flow did something waited for that; anything else came from outside. */
+function wakened(play: Play, { idle, identity, outcome }: Performer): void {
+  if (!idle || outcome) return
+  const others = play.performers.filter((one) => one.identity !== identity && one.seen > idle.since)
+  const last = Math.max(...others.map((one) => one.seen))
+  if (performance.now() - last < play.setting.graceMs) play.setting.meetings.add(idle.place)
+  else play.uncontrolled ??= idle.what
 }
 
 export function note(play: Play, kind: Note['kind'], message: string): void {

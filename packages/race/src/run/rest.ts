@@ -38,7 +38,7 @@ async function isQuiet(play: Play): Promise<boolean> {
 
 function isAtRest(play: Play, flow: number): boolean {
   const performer = play.performers[flow]
-  if (!performer || performer.idle || performer.outcome !== undefined) return true
+  if (!performer?.performance || performer.idle || performer.outcome) return true
   return (
     !isConnecting(play, flow) && play.lanes.some((lane) => lane.flow === flow && isOccupied(lane))
   )
@@ -60,21 +60,35 @@ function isLeaving(play: Play): boolean {
   })
 }
 
+/** How long a flow that waits for nobody knows what is waited for, the first time it does so at this place. */
+const unknownMs = 250
+
 function declareIdle(play: Play, performer: Performer): void {
-  const { graceMs, hangMs, stage } = play.setting
-  const quiet = performance.now() - performer.seen
+  const { graceMs, hangMs, stage, meetings } = play.setting
+  const now = performance.now()
   const { flow } = performer.identity
-  const patient = isConnecting(play, flow) || play.timers.pauses(performer.identity)
-  if (quiet < (patient ? hangMs : graceMs / 2)) return
-  performer.idle = true
   const name = nameOf(play, flow)
-  const waiting = stage.wings[flow]?.pool.waitingCount ?? 0
-  note(
-    play,
-    'uncontrolled-wait',
-    waiting > 0
-      ? `${name} waited for a connection of its pool: the pool is too small for what it does at once.`
-      : `${name} waited for something other than SQL for more than ${graceMs} ms; the others went ` +
-          'on meanwhile. Orders that depend on it are not explored.',
-  )
+  const place = placeOf(play, flow)
+  const known = isConnecting(play, flow) ? 'a connection' : play.elsewhere.waits(performer.identity)
+  // What follows a wait that is over has its own time: its next statement is on its way.
+  if (known !== undefined) performer.waited = now
+  const limit =
+    known !== undefined || play.serial ? hangMs : meetings.has(place) ? graceMs / 2 : unknownMs
+  const since = known === undefined ? Math.max(performer.seen, performer.waited) : performer.seen
+  if (now - since < limit) return
+  const what = `${name} waited for ${known ?? 'something other than SQL'} for more than ${Math.round(limit)} ms; the others went on meanwhile. Orders that depend on it are not explored.`
+  performer.idle = { since: now, place, what }
+  if ((stage.wings[flow]?.pool.waitingCount ?? 0) > 0)
+    note(
+      play,
+      'uncontrolled-wait',
+      `${name} waited for a connection of its pool: the pool is too small for what it does at once.`,
+    )
+}
+
+/** Where in its code a flow is, as far as can be seen from outside: equal in runs that did the same so far. */
+function placeOf(play: Play, flow: number): string {
+  const last = play.steps.findLast((step) => step.flow === flow)
+  const count = play.steps.filter((step) => step.flow === flow).length
+  return `${flow} ${count} ${last?.statements.join(';') ?? ''}`
 }

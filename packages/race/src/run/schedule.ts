@@ -1,8 +1,9 @@
-import type { Decision, FlowOutcome, Note, Step, Trouble } from '../core/model.ts'
+import type { Cast, Decision, FlowOutcome, Note, Step, Trouble } from '../core/model.ts'
 import { attend } from './attend.ts'
 import { apply, ask, type Decide, enabledLanes } from './choices.ts'
 import { endCircle } from './deadlock.ts'
 import { waitForAnything } from './give-up.ts'
+import { carryIdentities } from './http-identity.ts'
 import { perform } from './perform.ts'
 import { createPlay, type Play, type ScheduleSetting } from './play.ts'
 import { rest } from './rest.ts'
@@ -14,6 +15,7 @@ export interface Played {
   readonly decisions: readonly Decision[]
   readonly outcomes: readonly FlowOutcome[]
   readonly deadlocks: number
+  readonly uncontrolled?: string
   readonly trouble?: Trouble
   readonly notes: readonly Note[]
   /** Flows whose ways to the database must not be used again. */
@@ -30,26 +32,30 @@ export interface Played {
 export async function playSchedule(
   setting: ScheduleSetting,
   decide: Decide,
-  only?: readonly number[],
+  { only = [...setting.names.keys()], serial = false }: Cast = {},
 ): Promise<Played> {
-  const play = createPlay(setting)
+  const play = createPlay(setting, only, serial)
   let failure: Error | undefined
+  const forget = carryIdentities(play.performers.map(({ identity }) => identity))
   setting.stage.attend(attend(play))
   try {
     play.performers.forEach((performer, flow) => {
-      if (only && !only.includes(flow)) performer.outcome = { kind: 'crashed' }
-      else performer.performance = perform(play, flow)
+      if (!only.includes(flow)) performer.outcome = { kind: 'crashed' }
     })
+    beginNext(play)
+    if (!serial) while (beginNext(play));
     while (!play.trouble) if (!(await advance(play, decide))) break
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error))
   } finally {
     setting.stage.attend(undefined)
-    play.timers.stop()
     for (const { abort, identity } of play.performers) {
       identity.over = true
       abort.abort()
     }
+    // Forgets what flows waited for whose run is over.
+    play.elsewhere.stop()
+    forget()
   }
   return {
     steps: play.steps,
@@ -57,16 +63,25 @@ export async function playSchedule(
     outcomes: play.performers.map(({ outcome }) => outcome ?? { kind: 'unfinished' }),
     deadlocks: play.deadlocks,
     failure,
+    ...(play.uncontrolled !== undefined && { uncontrolled: play.uncontrolled }),
     ...(play.trouble && { trouble: play.trouble }),
     notes: [...play.notes.values()],
     frozen: play.frozen,
     performances: play.performers.map(({ performance: end }) => end),
     spent: play.performers.flatMap(({ outcome }, flow) =>
-      outcome === undefined || (outcome.kind === 'crashed' && (only?.includes(flow) ?? true))
-        ? [flow]
-        : [],
+      outcome === undefined || (outcome.kind === 'crashed' && only.includes(flow)) ? [flow] : [],
     ),
   }
+}
+
+/** Lets the next of those that have not begun begin; false if all have. */
+function beginNext(play: Play): boolean {
+  const flow = play.waiting.shift()
+  const performer = play.performers[flow ?? -1]
+  if (flow === undefined || !performer) return false
+  performer.seen = performance.now()
+  performer.performance = perform(play, flow)
+  return true
 }
 
 /** One decision, if there is one to make; false when the flows are done. */
@@ -82,6 +97,10 @@ async function advance(play: Play, decide: Decide): Promise<boolean> {
   const lanes = enabledLanes(play)
   if (lanes.length === 0) {
     if (play.performers.every(({ outcome }) => outcome !== undefined)) return false
+    // One after the other: the next one begins when nothing is left of the one before.
+    if (play.performers.every(({ performance: begun, outcome }) => !begun || outcome)) {
+      return beginNext(play)
+    }
     await waitForAnything(play)
     return true
   }

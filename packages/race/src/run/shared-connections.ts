@@ -10,6 +10,8 @@ export interface RunEvents {
   settled(flow: number, connection: GatedConnection, settlement: Settlement): void
   closed(flow: number, connection: GatedConnection): void
   opened(flow: number, connection: GatedConnection): void
+  /** A statement of nobody in the run, which nothing keeps waiting. */
+  stray(connection: GatedConnection): void
 }
 
 /** Connections of clients that the code under test keeps for itself; see `instrument`. */
@@ -20,6 +22,9 @@ export const dormant: Set<GatedConnection> = new Set()
 
 /** Clients that look at the others and must never wait at a gate. */
 export const uncontrolled: WeakSet<object> = new WeakSet()
+
+/** Ports of this process that lead through a gate: who connects there is not to be gated twice. */
+export const gatedPorts: Set<number> = new Set()
 
 let events: RunEvents | undefined
 
@@ -54,7 +59,10 @@ export function sharedSite(server: ServerAddress, login: GateSite['login']): Gat
         connection.bury()
         dormant.add(connection)
       } else if (events && owner) events.parked(owner.flow, connection)
-      else connection.pass({ split: false, deliver: true })
+      else {
+        events?.stray(connection)
+        connection.pass({ split: false, deliver: true })
+      }
     },
     settled: (connection, settlement) =>
       events?.settled(flowOf(connection), connection, settlement),

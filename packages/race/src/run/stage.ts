@@ -5,7 +5,7 @@ import { type GateListener, listen } from '../gate/listen.ts'
 import type { GateSite } from '../gate/open-gate.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
 import { login } from './login.ts'
-import { attendShared, type RunEvents } from './shared-connections.ts'
+import { attendShared, gatedPorts, type RunEvents } from './shared-connections.ts'
 
 /** The ways to the database that one flow has. They outlive a run. */
 export interface Wing {
@@ -119,8 +119,19 @@ async function createWing(target: Target, events: GateSite): Promise<Wing> {
   const pooled = new WeakSet<GatedConnection>()
   let barred = false
   let site = openSite()
-  let listener: GateListener = await listen(site)
+  let listener: GateListener = await openPort()
   let pool = createPool(site)
+
+  async function openPort(): Promise<GateListener> {
+    const opened = await listen(site)
+    gatedPorts.add(opened.port)
+    return opened
+  }
+
+  function closePort(): void {
+    gatedPorts.delete(listener.port)
+    listener.close()
+  }
 
   function openSite(): GateSite {
     const open = collecting(events, connections)
@@ -173,13 +184,13 @@ async function createWing(target: Target, events: GateSite): Promise<Wing> {
       pool = createPool(site)
     },
     async renew() {
-      listener.close()
+      closePort()
       site = openSite()
-      listener = await listen(site)
+      listener = await openPort()
       pool = createPool(site)
     },
     async close() {
-      listener.close()
+      closePort()
       for (const connection of connections) if (pooled.has(connection)) connection.hangUp()
       // A pool whose client was never given back would wait for ever.
       if (pool.totalCount === pool.idleCount) await pool.end()

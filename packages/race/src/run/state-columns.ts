@@ -1,11 +1,14 @@
+import { callsOf, drawingFunctions } from './catalogue-text.ts'
 import type { Control } from './control.ts'
 
 /** A column of the compared state, with what is known about where its values come from. */
 export interface StateColumn {
   readonly name: string
-  readonly type: 'clock' | 'uuid' | 'other'
-  /** Part of the primary key, or filled by a sequence or at random: its new values are of chance. */
+  readonly type: 'clock' | 'other'
+  /** Part of the primary key. */
   readonly key: boolean
+  /** Filled by a sequence or at random by the server: its new values are of chance. */
+  readonly generated: boolean
   /** The key that it refers to: `public.orders.id`. */
   readonly refers: string | undefined
 }
@@ -21,8 +24,7 @@ export interface StateTable {
 const columnsText = `
   SELECT n.nspname AS schema, c.relname AS table, a.attname AS column, t.typname AS type,
          format('%I.%I', n.nspname, c.relname) AS quoted,
-         (a.attidentity <> '' OR coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '')
-            ~ '(nextval|gen_random_uuid|uuid_generate_v[14]|uuidv[47])\\(') AS generated,
+         (a.attidentity <> '' OR coalesce(d.adbin::text ~ ${callsOf(drawingFunctions)}, false)) AS generated,
          EXISTS (SELECT FROM pg_catalog.pg_index i
                  WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS primary,
          (SELECT pn.nspname || '.' || pc.relname || '.' || pa.attname
@@ -80,8 +82,9 @@ export async function readStateTables(
     }
     table.columns.push({
       name: row.column,
-      type: clocks.has(row.type) ? 'clock' : row.type === 'uuid' ? 'uuid' : 'other',
-      key: row.generated || row.primary,
+      type: clocks.has(row.type) ? 'clock' : 'other',
+      key: row.primary,
+      generated: row.generated,
       refers: row.refers ?? undefined,
     })
   }

@@ -1,5 +1,22 @@
 import type { Footprint } from '../core/model.ts'
-import { readStatements, type SqlToken, queryVerbs } from '../core/sql-tokens.ts'
+import { insertedColumns, type RowCondition, rowConditionOf } from './row-condition.ts'
+import { settingOf } from './session-setting.ts'
+import {
+  listOf,
+  nodeOf,
+  type ParsedStatement,
+  parseStatement,
+  stringsOf,
+  textOf,
+  type Tree,
+  walk,
+} from './statement-tree.ts'
+
+/** A table as a statement names it. */
+export interface TableName {
+  readonly schema: string | undefined
+  readonly name: string
+}
 
 /**
  * What the text of a statement tells by itself. It is used to make footprints finer, never to guess:
@@ -13,19 +30,26 @@ export interface StatementShape {
     | 'rollback-to'
     /** Concerns the session alone: SET, SAVEPOINT, SHOW, … */
     | 'local'
-    /** SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, WITH. */
+    /** SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE. */
     | 'query'
     /** LOCK TABLE, TRUNCATE: the locks say it all. */
     | 'lock'
     /** DDL and everything else. */
     | 'unknown'
+  /** `select` also for VALUES and TABLE; of a WITH the verb of its main part. */
   readonly verb: string
-  /** Every identifier that occurs, keywords included. */
-  readonly names: ReadonlySet<string>
-  /** Names directly before a parenthesis. */
+  /** Every table that it names; the target of a write only if it is named once more. */
+  readonly reads: readonly TableName[]
+  /** Names of the functions that it calls, without schemas. */
   readonly calls: ReadonlySet<string>
+  readonly operators: ReadonlySet<string>
+  /** Last parts of column references; `person.title` may be a function call too. */
+  readonly columnNames: ReadonlySet<string>
   /** The table that INSERT, UPDATE, DELETE or MERGE writes. */
-  readonly target: string | undefined
+  readonly target: TableName | undefined
+  /** By which of them, wherever in the statement it stands. */
+  readonly write: 'insert' | 'update' | 'delete' | 'merge' | undefined
+  readonly onConflict: boolean
   /** Columns that an INSERT lists. */
   readonly columns: readonly string[] | undefined
   /** Columns that an UPDATE or ON CONFLICT sets. */
@@ -36,25 +60,20 @@ export interface StatementShape {
   readonly attempt: boolean
   /** More than one of INSERT, UPDATE, DELETE, MERGE. */
   readonly writesSeveral: boolean
+  /** TRUNCATE … CASCADE. */
+  readonly cascade: boolean
+  /** Which rows it is about, if it is about one table only. */
+  readonly rows: RowCondition | undefined
+  /** How often each parameter is used, by its number. */
+  readonly parameters: ReadonlyMap<number, number>
+  /** LIMIT, and ORDER BY nowhere. */
+  readonly unorderedLimit: boolean
   readonly isolation: Footprint['isolation'] | undefined
+  /** The level is for all transactions to come. */
+  readonly forSession: boolean
   /** What it may leave in the session for the next run to find. */
   readonly residue: 'locks' | 'settings' | undefined
 }
-
-const local = new Set([
-  'set',
-  'reset',
-  'show',
-  'savepoint',
-  'release',
-  'deallocate',
-  'prepare',
-  'listen',
-  'unlisten',
-  'discard',
-  'close',
-])
-const writers = new Set(['insert', 'update', 'delete', 'merge'])
 
 const shapes = new Map<string, StatementShape>()
 
@@ -62,151 +81,170 @@ const shapes = new Map<string, StatementShape>()
 export function shapeOf(text: string): StatementShape {
   let shape = shapes.get(text)
   if (!shape) {
-    const statements = readStatements(text)
-    const [only] = statements
-    shape = only && statements.length === 1 ? read(only.tokens) : read([])
+    shape = read(parseStatement(text))
     if (shapes.size > 2000) shapes.clear()
     shapes.set(text, shape)
   }
   return shape
 }
 
-function read(tokens: readonly SqlToken[]): StatementShape {
-  const words = tokens.map((token) => (token.kind === 'word' ? token.text : ''))
-  const verb = words.find((_, index) => tokens[index]?.text !== '(') ?? ''
-  const identifiers = tokens.filter(({ kind }) => kind === 'word' || kind === 'name')
-  const names = new Set(identifiers.map(({ text }) => text))
-  const calls = new Set(
-    tokens.flatMap((token, index) =>
-      tokens[index + 1]?.text === '(' && (token.kind === 'word' || token.kind === 'name')
-        ? [token.text]
-        : [],
-    ),
-  )
-  const lockingRead = words.some(
-    (word, index) => word === 'for' && /^(update|share|no|key)$/.test(words[index + 1] ?? ''),
-  )
+function read(parsed: ReturnType<typeof parseStatement>): StatementShape {
+  if (parsed === 'nothing') return survey({ kind: '', tree: {} })
+  // Nobody knows what a text leaves behind that is not understood.
+  if (!parsed) return { ...survey({ kind: '', tree: {} }), residue: 'settings' }
+  return survey(parsed)
+}
+
+function survey(statement: ParsedStatement): StatementShape {
+  const { tree } = statement
+  const tables: Tree[] = []
+  const writes: { readonly verb: StatementShape['write']; readonly node: Tree }[] = []
+  const calls = new Set<string>()
+  const operators = new Set<string>()
+  const columnNames = new Set<string>()
+  const parameters = new Map<number, number>()
+  let lockingRead = false
+  let attempt = false
+  let subqueries = 0
+  let limited = false
+  let ordered = false
+
+  const visit = (name: string, node: Tree): void => {
+    const verb = writers[name]
+    if (verb) writes.push({ verb, node })
+    if (typeof node['relname'] === 'string') tables.push(node)
+    if (node['limitCount']) limited = true
+    if (node['sortClause']) ordered = true
+    if (name === 'FuncCall') calls.add(stringsOf(node['funcname']).at(-1) ?? '')
+    else if (name === 'A_Expr') operators.add(stringsOf(node['name']).at(-1) ?? '')
+    else if (name === 'ColumnRef') columnNames.add(stringsOf(node['fields']).at(-1) ?? '')
+    else if (name === 'SubLink') {
+      subqueries += 1
+      for (const operator of stringsOf(node['operName'])) operators.add(operator)
+    } else if (name === 'ParamRef') {
+      const number = Number(node['number'] ?? 0)
+      parameters.set(number, (parameters.get(number) ?? 0) + 1)
+    } else if (name === 'LockingClause') {
+      lockingRead = true
+      if (node['waitPolicy'] !== 'LockWaitBlock') attempt = true
+    }
+  }
+  walk({ [statement.kind]: tree }, visit)
+
+  const [only, more] = writes
+  const target = only && !more ? nodeOf(only.node, 'relation') : undefined
+  const { kind, verb } = kindOf(statement)
+  const triesLock = [...calls].some((call) => call.startsWith('pg_try_advisory'))
   return {
-    kind: kindOf(verb, words),
+    kind,
     verb,
-    names,
+    reads: tables.filter((table) => table !== target).map(nameOf),
     calls,
-    target: targetOf(tokens),
-    columns: columnsOf(tokens),
-    assigned: assignedIn(tokens),
+    operators,
+    columnNames,
+    target: target && nameOf(target),
+    write: target && only?.verb,
+    onConflict: only?.node['onConflictClause'] !== undefined,
+    columns: only?.verb === 'insert' ? insertedColumns(only.node) : undefined,
+    assigned: assignedBy(writes.map(({ node }) => node)),
     lockingRead,
-    attempt:
-      names.has('nowait') ||
-      (names.has('skip') && names.has('locked')) ||
-      [...calls].some((call) => call.startsWith('pg_try_advisory')),
-    writesSeveral: writesIn(words) > 1,
-    isolation: isolationIn(verb, words),
-    residue: residueOf(verb, words, calls) ?? (setsForSession(tokens) ? 'settings' : undefined),
+    attempt: attempt || triesLock || tree['nowait'] === true,
+    writesSeveral: more !== undefined,
+    cascade: tree['behavior'] === 'DROP_CASCADE',
+    rows: tables.length === 1 && subqueries === 0 ? rowConditionOf(statement) : undefined,
+    parameters,
+    unorderedLimit: limited && !ordered,
+    ...settingOf(statement, calls),
   }
 }
 
-function kindOf(verb: string, words: readonly string[]): StatementShape['kind'] {
-  if (words.includes('prepared') && verb !== 'select') return 'unknown'
-  if (verb === 'begin' || verb === 'start') return 'begin'
-  if (verb === 'commit' || verb === 'end') return 'commit'
-  if (verb === 'rollback' || verb === 'abort') {
-    return words.includes('to') ? 'rollback-to' : 'rollback'
+const writers: Readonly<Record<string, StatementShape['write']>> = {
+  InsertStmt: 'insert',
+  UpdateStmt: 'update',
+  DeleteStmt: 'delete',
+  MergeStmt: 'merge',
+}
+
+function nameOf(table: Tree): TableName {
+  return {
+    schema: textOf(table, 'schemaname') || undefined,
+    name: textOf(table, 'relname'),
   }
-  if (verb === 'prepare' && words[1] === 'transaction') return 'unknown'
-  if (local.has(verb)) return 'local'
-  if (verb === 'lock' || verb === 'truncate') return 'lock'
-  return queryVerbs.has(verb) ? 'query' : 'unknown'
 }
 
-/** DML verbs that begin a statement or a part of a WITH; `FOR UPDATE` and `DO UPDATE` do not count. */
-function writesIn(words: readonly string[]): number {
-  return words.filter(
-    (word, index) =>
-      writers.has(word) && !/^(for|do|on|key)$/.test(words[index - 1] ?? '') && word !== '',
-  ).length
-}
-
-function targetOf(tokens: readonly SqlToken[]): string | undefined {
-  const at = tokens.findIndex(({ kind, text }) => kind === 'word' && writers.has(text))
-  if (at === -1 || writesIn(tokens.map(({ text }) => text)) > 1) return undefined
-  let next = at + 1
-  while (/^(into|from|only)$/.test(tokens[next]?.text ?? '')) next += 1
-  // A schema before it.
-  if (tokens[next + 1]?.text === '.') next += 2
-  return tokens[next]?.text
-}
-
-function columnsOf(tokens: readonly SqlToken[]): string[] | undefined {
-  const at = tokens.findIndex(({ kind, text }) => kind === 'word' && text === 'into')
-  if (at === -1) return undefined
-  const open = at + (tokens[at + 2]?.text === '.' ? 4 : 2)
-  if (tokens[open]?.text !== '(') return undefined
-  const columns: string[] = []
-  for (let index = open + 1; index < tokens.length; index += 1) {
-    const token = tokens[index]
-    if (!token || token.text === ')') return columns
-    if (token.text === ',') continue
-    // A sub-select and not a list of columns.
-    if (token.kind !== 'word' && token.kind !== 'name') return undefined
-    if (token.kind === 'word' && queryVerbs.has(token.text)) return undefined
-    columns.push(token.text)
-  }
-  return undefined
-}
-
-/** Names before an equals sign after SET, up to the end of the list. */
-function assignedIn(tokens: readonly SqlToken[]): ReadonlySet<string> {
+/** Columns after SET, of whatever in the statement sets some. */
+function assignedBy(writes: readonly Tree[]): ReadonlySet<string> {
   const assigned = new Set<string>()
-  let inside = false
-  tokens.forEach((token, index) => {
-    if (token.kind === 'word' && token.text === 'set') inside = true
-    if (token.kind === 'word' && /^(where|from|returning)$/.test(token.text)) inside = false
-    if (!inside) return
-    const next = tokens[index + 1]?.text
-    // `SET (a, b) = …` names them in parentheses.
-    if (next === '=' || next === ',' || next === ')') assigned.add(token.text)
-  })
+  const add = (list: unknown): void => {
+    for (const item of listOf(list)) {
+      assigned.add(textOf(nodeOf(item, 'ResTarget'), 'name'))
+    }
+  }
+  for (const write of writes) {
+    add(write['targetList'])
+    add(nodeOf(write, 'onConflictClause')?.['targetList'])
+    for (const clause of listOf(write['mergeWhenClauses'])) {
+      add(nodeOf(clause, 'MergeWhenClause')?.['targetList'])
+    }
+  }
   return assigned
 }
 
-function isolationIn(verb: string, words: readonly string[]): Footprint['isolation'] | undefined {
-  const at = words.indexOf('isolation')
-  const level = at === -1 ? words : words.slice(at)
-  if (at === -1 && !(verb === 'set' && words.includes('default_transaction_isolation'))) {
-    return undefined
+type KindAndVerb = Pick<StatementShape, 'kind' | 'verb'>
+
+function kindOf({ kind, tree }: ParsedStatement): KindAndVerb {
+  if (kind === 'TransactionStmt') return transactionKind(tree)
+  // It makes a table.
+  if (kind === 'SelectStmt' && tree['intoClause']) return { kind: 'unknown', verb: 'select into' }
+  // The checks that were put off are made now.
+  if (kind === 'ConstraintsSetStmt' && tree['deferred'] !== true) {
+    return { kind: 'unknown', verb: 'set constraints' }
   }
-  if (level.includes('serializable')) return 'serializable'
-  if (level.includes('repeatable')) return 'repeatable read'
-  return level.includes('committed') || level.includes('uncommitted') ? 'read committed' : undefined
+  if (kind === 'VariableSetStmt') {
+    return { kind: 'local', verb: textOf(tree, 'kind').startsWith('VAR_RESET') ? 'reset' : 'set' }
+  }
+  if (kind === 'FetchStmt') return { kind: 'unknown', verb: tree['ismove'] ? 'move' : 'fetch' }
+  return kinds.get(kind) ?? { kind: 'unknown', verb: kind.replace(/Stmt$/, '').toLowerCase() }
 }
 
-function residueOf(
-  verb: string,
-  words: readonly string[],
-  calls: ReadonlySet<string>,
-): StatementShape['residue'] {
-  if ([...calls].some((call) => /^pg(_try)?_advisory_lock(_shared)?$/.test(call))) return 'locks'
-  if (verb === 'set') {
-    return words[1] === 'local' || words[1] === 'transaction' ? undefined : 'settings'
-  }
-  const temporary = words.includes('temp') || words.includes('temporary')
-  if (temporary && (verb === 'create' || verb === 'select')) return 'settings'
-  return verb === 'listen' || verb === 'prepare' ? 'settings' : undefined
-}
+const kinds: ReadonlyMap<string, KindAndVerb> = new Map<string, KindAndVerb>([
+  ['SelectStmt', { kind: 'query', verb: 'select' }],
+  ['InsertStmt', { kind: 'query', verb: 'insert' }],
+  ['UpdateStmt', { kind: 'query', verb: 'update' }],
+  ['DeleteStmt', { kind: 'query', verb: 'delete' }],
+  ['MergeStmt', { kind: 'query', verb: 'merge' }],
+  ['LockStmt', { kind: 'lock', verb: 'lock' }],
+  ['TruncateStmt', { kind: 'lock', verb: 'truncate' }],
+  ['ConstraintsSetStmt', { kind: 'local', verb: 'set constraints' }],
+  ['VariableShowStmt', { kind: 'local', verb: 'show' }],
+  ['PrepareStmt', { kind: 'local', verb: 'prepare' }],
+  ['DeallocateStmt', { kind: 'local', verb: 'deallocate' }],
+  ['ListenStmt', { kind: 'local', verb: 'listen' }],
+  ['UnlistenStmt', { kind: 'local', verb: 'unlisten' }],
+  ['DiscardStmt', { kind: 'local', verb: 'discard' }],
+  ['ClosePortalStmt', { kind: 'local', verb: 'close' }],
+  ['DeclareCursorStmt', { kind: 'unknown', verb: 'declare' }],
+])
 
-/** A `set_config` whose last argument is not plainly `true` may outlive the transaction. */
-function setsForSession(tokens: readonly SqlToken[]): boolean {
-  return tokens.some(({ text }, index) => {
-    if (text !== 'set_config' || tokens[index + 1]?.text !== '(') return false
-    let depth = 0
-    let last: string[] = []
-    for (const token of tokens.slice(index + 1)) {
-      if (token.text === '(') depth += 1
-      if (token.text === ')') depth -= 1
-      if (depth === 0) break
-      if (depth === 1 && token.text === ',') last = []
-      else last.push(token.text)
-    }
-    return last.join(' ') !== 'true'
-  })
+function transactionKind(tree: Tree): KindAndVerb {
+  // AND CHAIN opens the next transaction at once, at the level of this one.
+  if (tree['chain']) return { kind: 'unknown', verb: 'chain' }
+  switch (tree['kind']) {
+    case 'TRANS_STMT_BEGIN':
+    case 'TRANS_STMT_START':
+      return { kind: 'begin', verb: 'begin' }
+    case 'TRANS_STMT_COMMIT':
+      return { kind: 'commit', verb: 'commit' }
+    case 'TRANS_STMT_ROLLBACK':
+      return { kind: 'rollback', verb: 'rollback' }
+    case 'TRANS_STMT_ROLLBACK_TO':
+      return { kind: 'rollback-to', verb: 'rollback' }
+    case 'TRANS_STMT_SAVEPOINT':
+      return { kind: 'local', verb: 'savepoint' }
+    case 'TRANS_STMT_RELEASE':
+      return { kind: 'local', verb: 'release' }
+    default:
+      // Two-phase commit.
+      return { kind: 'unknown', verb: 'prepared' }
+  }
 }

@@ -1,6 +1,7 @@
 import type { Touch, TouchMode } from '../core/model.ts'
 import type { Catalogue, Relation } from './catalogue.ts'
 import type { Held } from './held.ts'
+import { cascades, type Names } from './names.ts'
 import type { StatementShape } from './statement-shape.ts'
 
 /** What one statement did, told from the locks before and after it and from its text. */
@@ -10,51 +11,27 @@ export interface Touched {
   readonly writes: readonly string[]
   /** What the commit may do once more: checks that were put off until then. */
   readonly deferred: readonly Touch[]
+  /** The text names all that it touches but for foreign keys: see `Names`. */
+  readonly plain: boolean
 }
 
 /** An advisory lock that was asked for and not got: nobody tells its key, so it may be any. */
 const anyAdvisory = 'advisory '
 
-/**
- * Whether the text names everything that the statement reads and writes itself: no functions of the
- * user's, no view, no trigger. Foreign keys are the only thing that is touched without being named.
- */
-export function isPlain(shape: StatementShape, catalogue: Catalogue): boolean {
-  if (shape.kind !== 'query') return false
-  for (const call of shape.calls) {
-    if (reaching.test(call)) return false
-    if (catalogue.functions.has(call) && !isTableName(call, catalogue)) return false
-  }
-  return namedRelations(shape, catalogue).every((relation) => !relation.active)
-}
-
-// Functions of the server that run SQL or reach into other sessions.
-const reaching = /^(dblink|query_to_xml|cursor_to_xml|pg_terminate|pg_cancel|pg_notify|lo_)/
-
 export function callsAdvisory(shape: StatementShape): boolean {
   return [...shape.calls].some((call) => call.includes('advisory'))
-}
-
-function isTableName(name: string, catalogue: Catalogue): boolean {
-  return catalogue.named.has(name)
-}
-
-function namedRelations(shape: StatementShape, catalogue: Catalogue): Relation[] {
-  return [...shape.names]
-    .flatMap((name) => catalogue.named.get(name) ?? [])
-    .filter((relation) => relation.kind === 'table' || relation.active)
 }
 
 /** From what the session holds now, and held before. */
 export function observedTouches(
   shape: StatementShape,
+  { plain, target: found, reads }: Names,
   catalogue: Catalogue,
   before: Held,
   after: Held,
 ): Touched {
-  const plain = isPlain(shape, catalogue)
-  const named = new Set(namedRelations(shape, catalogue).map(({ object }) => object))
-  const target = plain ? targetOf(shape, catalogue) : undefined
+  const named = new Set(reads.map(({ object }) => object))
+  const target = plain ? found : undefined
   const touches: Touch[] = []
   const writes: string[] = []
 
@@ -62,14 +39,12 @@ export function observedTouches(
     const fresh = [...modes].filter((mode) => !before.relations.get(object)?.has(mode))
     // A lock from before does not tell whether this statement used it: the text must, or all count.
     let counted = plain ? fresh : [...modes]
-    if (plain && object === target?.object) {
+    if (target && object === target.object) {
       touches.push(...writeTouches(shape, target, before, after))
       writes.push(object)
-      if (shape.names.has('select') && modes.has('AccessShareLock')) {
-        touches.push({ object, mode: 'read' })
-      }
+      if (named.has(object)) touches.push({ object, mode: 'read' })
       counted = fresh.filter((mode) => isStrong(mode))
-    } else if (plain && target?.parents.has(object) && !named.has(object)) {
+    } else if (target?.parents.has(object) && !named.has(object)) {
       if (modes.has('RowShareLock')) touches.push({ object, mode: 'key-share' })
       counted = fresh.filter((mode) => mode !== 'RowShareLock')
     } else if (plain && named.has(object) && shape.writesSeveral) {
@@ -77,6 +52,8 @@ export function observedTouches(
     } else if (plain && named.has(object)) {
       const locks = shape.lockingRead && modes.has('RowShareLock')
       touches.push({ object, mode: locks ? 'lock' : 'read' })
+    } else if (plain && shape.writesSeveral) {
+      counted = [...modes]
     }
     for (const mode of counted) {
       touches.push({ object, mode: asTouch(mode) })
@@ -85,8 +62,25 @@ export function observedTouches(
     const tried = shape.attempt && shape.lockingRead && modes.has('RowShareLock')
     if (tried && (!plain || named.has(object))) touches.push({ object, mode: 'attempt' })
   }
+  if (target) addReached(shape, target, touches, writes, after)
   touches.push(...advisoryTouches(shape, before, after))
-  return finished(touches, writes, catalogue)
+  return finished(touches, writes, catalogue, plain)
+}
+
+/** What foreign keys of other tables do: of those that are locked, or of all if that is not known. */
+function addReached(
+  shape: StatementShape,
+  target: Relation,
+  touches: Touch[],
+  writes: string[],
+  held?: Held,
+): void {
+  if (!cascades(shape, target)) return
+  const { touched, written, checked } = target.reach
+  const meets = (object: string): boolean => !held || held.relations.has(object)
+  for (const object of touched) if (meets(object)) touches.push({ object, mode: 'lock' })
+  for (const object of checked) if (meets(object)) touches.push({ object, mode: 'key-share' })
+  writes.push(...[...written].filter(meets))
 }
 
 function isStrong(mode: string): boolean {
@@ -105,51 +99,62 @@ function asTouch(mode: string): TouchMode {
 /** From the text alone: of a statement that failed, and whose locks are therefore gone. */
 export function foretoldTouches(
   shape: StatementShape,
+  names: Names,
   catalogue: Catalogue,
   waitedFor: Held,
 ): Touched | undefined {
-  if (shape.kind !== 'lock' && !isPlain(shape, catalogue)) return undefined
+  const { plain, target, reads } = names
+  // LOCK TABLE and TRUNCATE reach further by views, triggers and CASCADE.
+  const locks = shape.kind === 'lock' && names.fixed && !shape.cascade
+  if (!plain && !(locks && reads.every(({ active }) => !active))) return undefined
+  // Which of several writes meets which table nobody has told apart.
+  if (shape.writesSeveral && reads.some(hasForeignKeys)) return undefined
   const touches: Touch[] = []
   const writes: string[] = []
-  const target = targetOf(shape, catalogue)
-  for (const relation of namedRelations(shape, catalogue)) {
-    const { object } = relation
-    if (shape.kind === 'lock') touches.push({ object, mode: 'exclusive' })
-    else if (relation === target) {
-      touches.push(...writeTouches(shape, relation, waitedFor, waitedFor))
-      for (const parent of relation.parents) touches.push({ object: parent, mode: 'key-share' })
-      writes.push(object)
-    } else if (shape.writesSeveral || shape.lockingRead) touches.push({ object, mode: 'lock' })
+  for (const { object } of reads) {
+    if (locks) touches.push({ object, mode: 'exclusive' })
+    else if (shape.writesSeveral || shape.lockingRead) touches.push({ object, mode: 'lock' })
     else touches.push({ object, mode: 'read' })
+    if (shape.writesSeveral) writes.push(object)
     if (shape.attempt) touches.push({ object, mode: 'attempt' })
+  }
+  if (target) {
+    touches.push(...writeTouches(shape, target, waitedFor, waitedFor))
+    for (const parent of target.parents) touches.push({ object: parent, mode: 'key-share' })
+    writes.push(target.object)
+    addReached(shape, target, touches, writes)
   }
   for (const [key, shared] of waitedFor.advisory) touches.push(advisory(key, shared))
   if (callsAdvisory(shape) && waitedFor.advisory.size === 0) {
     touches.push({ object: anyAdvisory, mode: shape.attempt ? 'attempt' : 'exclusive' })
   }
-  return finished(touches, writes, catalogue)
+  return finished(touches, writes, catalogue, plain)
 }
 
-function finished(touches: Touch[], writes: readonly string[], catalogue: Catalogue): Touched {
+function hasForeignKeys({ parents, referenced }: Relation): boolean {
+  return parents.size > 0 || referenced.size > 0
+}
+
+function finished(
+  touches: Touch[],
+  writes: readonly string[],
+  catalogue: Catalogue,
+  plain: boolean,
+): Touched {
   const written = new Set(writes)
   const deferred: Touch[] = []
   for (const relation of catalogue.relations.values()) {
     if (!relation.deferred || !written.has(relation.object)) continue
     deferred.push({ object: relation.object, mode: 'lock' })
     for (const parent of relation.parents) deferred.push({ object: parent, mode: 'key-share' })
+    for (const object of relation.reach.touched) deferred.push({ object, mode: 'lock' })
   }
-  return { touches: unique(touches), writes: [...written], deferred: unique(deferred) }
-}
-
-function targetOf(shape: StatementShape, catalogue: Catalogue): Relation | undefined {
-  if (shape.target === undefined || shape.writesSeveral) return undefined
-  const found = catalogue.named.get(shape.target)?.filter(({ kind }) => kind === 'table')
-  return found?.length === 1 ? found[0] : undefined
+  return { touches: unique(touches), writes: [...written], deferred: unique(deferred), plain }
 }
 
 function writeTouches(shape: StatementShape, target: Relation, before: Held, after: Held): Touch[] {
   const { object } = target
-  if (shape.verb !== 'insert' || shape.names.has('conflict')) {
+  if (shape.write !== 'insert' || shape.onConflict) {
     // A key that an UPDATE sets may meet the one of an INSERT, committed or not; `lock` says so.
     return [{ object, mode: 'lock' }]
   }

@@ -1,48 +1,64 @@
 /**
- * When two runs ended alike. Two runs of one class must; what differs between them all the same is
- * chance (an id made by the program, the time), and is left out of every comparison from then on.
+ * When two runs ended alike. Two runs of one serial order must; what differs between them all the same is
+ * chance (an id made by the program, the time) and is left out from then on: by path, and there only the values
+ * that nobody can foretell. A status beside a random token, or a null in a column of random ones, is compared.
  */
-import type { FinalTable, Run } from '../core/model.ts'
+import type { FinalTable, FlowOutcome, Run } from '../core/model.ts'
+import { Chance, type Leaves } from './chance.ts'
 
 export class Comparison {
-  readonly #columns = new Set<string>()
-  readonly #values = new Set<number>()
+  readonly #rows = new Chance()
+  readonly #answers = new Chance()
+  /** Flows that were answered otherwise, and not by chance, in two like runs: what they say is not compared. */
+  readonly #unsteady = new Set<number>()
   /** Two like runs differ in more than values: nothing can be said about final states. */
   blind = false
 
-  /** Columns that are left out. */
+  /** Like runs were alike, apart from values of chance. */
+  get steady(): boolean {
+    return !this.blind && this.#unsteady.size === 0
+  }
+
+  /** Columns in which values are left out. */
   get ignored(): readonly string[] {
-    return [...this.#columns]
+    return this.#rows.paths
   }
 
   /** What differed, for people. */
-  said(flows: readonly string[]): string {
+  said(flows: readonly string[]): string | undefined {
     if (this.blind)
       return 'Two runs of the same schedule ended with different rows, so final states are not compared.'
-    const left = [
-      ...this.#columns,
-      ...[...this.#values].map((flow) => `what ${flows[flow]} returned`),
-    ]
-    return `Two runs of the same schedule differed in ${left.join(', ')}; that is not compared.`
+    const answers = this.#answers.paths.map((path) => {
+      const [flow = '', ...keys] = path.split(' ')
+      const key = keys.join(' ')
+      return `${key === '' ? 'what' : `${key} of what`} ${flows[Number(flow)]} returned`
+    })
+    const unsteady = [...this.#unsteady].map((flow) => `how ${flows[flow]} ended`)
+    const left = [...this.#rows.paths, ...answers, ...unsteady]
+    if (left.length === 0) return undefined
+    return `Two runs of the same schedule differed in ${left.join(', ')}; values that were there only once are not compared.`
   }
 
-  /** Learns from two runs of one class; whether they differed in anything new. */
-  learn(one: Run, other: Run): boolean {
-    let differed = false
+  /** What a serial run showed: values that come again in every run of its order are not of chance. */
+  know(run: Run): void {
+    for (const table of run.tables) this.#rows.know(cellsOf(table))
+    run.outcomes.forEach((_, flow) => this.#answers.know(leavesOf(answerOf(run, flow), `${flow}`)))
+  }
+
+  /** Learns from two runs of one class. */
+  learn(one: Run, other: Run): void {
     one.outcomes.forEach((_, flow) => {
       if (this.sameOutcome(one, other, flow)) return
-      this.#values.add(flow)
-      differed = true
+      const [left, right] = [answerOf(one, flow), answerOf(other, flow)]
+      this.#answers.differ(leavesOf(left, `${flow}`), leavesOf(right, `${flow}`))
+      if (!this.sameOutcome(one, other, flow)) this.#unsteady.add(flow)
     })
-    if (this.state(one) === this.state(other)) return differed
-    for (const table of one.tables)
-      for (const column of differentColumns(
-        table,
-        other.tables.find(({ name }) => name === table.name),
-      ))
-        this.#columns.add(`${table.name}.${column}`)
+    if (this.state(one) === this.state(other)) return
+    for (const table of one.tables) {
+      const same = other.tables.find(({ name }) => name === table.name)
+      if (same) this.#rows.differ(cellsOf(table), cellsOf(same))
+    }
     this.blind ||= this.state(one) !== this.state(other)
-    return true
   }
 
   sameState(one: Run, other: Run): boolean {
@@ -54,43 +70,73 @@ export class Comparison {
   }
 
   state(run: Run): string {
-    return this.#columns.size === 0 ? run.state : JSON.stringify(run.tables.map(this.#masked))
+    return this.#rows.paths.length === 0 ? run.state : JSON.stringify(run.tables.map(this.#masked))
   }
 
   #outcome(run: Run, flow: number): string {
+    if (this.#unsteady.has(flow)) return ''
     const outcome = run.outcomes[flow]
     if (outcome?.kind === 'threw' && outcome.sqlstate !== undefined)
       return `threw ${outcome.sqlstate}`
-    if (!this.#values.has(flow)) return outcomeTexts(run)[flow] ?? ''
-    return outcome?.kind === 'threw' ? `threw ${outcome.name}` : (outcome?.kind ?? '')
+    const kind = outcome?.kind === 'threw' ? `threw ${outcome.name}` : (outcome?.kind ?? '')
+    return `${kind} ${JSON.stringify(this.#maskedAnswer(answerOf(run, flow), `${flow}`))}`
+  }
+
+  #maskedAnswer(value: unknown, path: string): unknown {
+    if (Array.isArray(value)) return value.map((item) => this.#maskedAnswer(item, path))
+    if (typeof value === 'object' && value !== null)
+      return Object.fromEntries(
+        Object.entries(value)
+          .toSorted(([one], [other]) => (one < other ? -1 : 1))
+          .map(([key, item]) => [key, this.#maskedAnswer(item, `${path} ${key}`)]),
+      )
+    return this.#answers.masked(path, value)
   }
 
   readonly #masked = (table: FinalTable): unknown => {
-    const kept = table.columns.map((column) => !this.#columns.has(`${table.name}.${column}`))
-    const rows = table.rows.map((row) => JSON.stringify(row.filter((_, place) => kept[place])))
-    return [table.name, rows.sort()]
+    const rows = table.rows.map((row) =>
+      JSON.stringify(
+        row.map((value, place) =>
+          this.#rows.masked(`${table.name}.${table.columns[place]}`, value),
+        ),
+      ),
+    )
+    return [table.name, table.columns, rows.sort()]
   }
 }
 
-function differentColumns(one: FinalTable, other: FinalTable | undefined): string[] {
-  const values = (table: FinalTable | undefined, column: string): string => {
-    const place = table?.columns.indexOf(column) ?? -1
-    return (table?.rows ?? [])
-      .map((row) => JSON.stringify(row[place] ?? null))
-      .sort()
-      .join()
-  }
-  return one.columns.filter((column) => values(one, column) !== values(other, column))
+function cellsOf(table: FinalTable): Leaves {
+  return table.rows.flatMap((row) =>
+    row.map((value, place) => [`${table.name}.${table.columns[place]}`, value] as const),
+  )
 }
 
-const texts = new WeakMap<Run, readonly string[]>()
+/** The places of an answer. Those of a list are one: how many there are is compared, and not where. */
+function leavesOf(value: unknown, path: string): Leaves {
+  if (Array.isArray(value)) return value.flatMap((item) => leavesOf(item, path))
+  if (typeof value === 'object' && value !== null)
+    return Object.entries(value).flatMap(([key, item]) => leavesOf(item, `${path} ${key}`))
+  return [[path, value]]
+}
 
-/** How each flow ended, with values of chance replaced: a digest is the state and then these. */
-function outcomeTexts(run: Run): readonly string[] {
-  let known = texts.get(run)
+const answers = new WeakMap<Run, readonly unknown[]>()
+
+/** What a flow was answered, with values that are surely of chance replaced: the digest has the state and then these. */
+function answerOf(run: Run, flow: number): unknown {
+  let known = answers.get(run)
   if (known === undefined) {
-    known = (JSON.parse(run.digest) as string[]).slice(1)
-    texts.set(run, known)
+    const texts = run.digest === '' ? [] : (JSON.parse(run.digest) as string[]).slice(1)
+    known = run.outcomes.map((outcome, place) => readAnswer(outcome, texts[place] ?? ''))
+    answers.set(run, known)
   }
-  return known
+  return known[flow]
+}
+
+function readAnswer(outcome: FlowOutcome, text: string): unknown {
+  if (outcome.kind !== 'returned') return text
+  try {
+    return JSON.parse(text.slice('returned '.length))
+  } catch {
+    return text
+  }
 }

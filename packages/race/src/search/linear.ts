@@ -101,3 +101,16 @@ function canGoOn(trace: Trace, flow: number, done: ReadonlySet<number>): boolean
   const next = trace.events.find(({ index, step }) => step.flow === flow && !done.has(index))
   return next !== undefined && (next.enabledBy === -1 || done.has(next.enabledBy))
 }
+
+/** Whether no flow made a step between two steps of another. */
+export function isSerial(run: Run): boolean {
+  const ended = new Set<number>()
+  let current: number | undefined
+  for (const { flow } of run.steps) {
+    if (flow === current) continue
+    if (ended.has(flow)) return false
+    if (current !== undefined) ended.add(current)
+    current = flow
+  }
+  return true
+}

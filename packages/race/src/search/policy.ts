@@ -28,6 +28,17 @@ function isGoingRound(steps: readonly Step[]): boolean {
   return steps.length > PATIENCE && steps.slice(-PATIENCE).every((step) => step.flow === flow)
 }
 
+/** Another flow than the one before, wherever one can go on; one of them first. */
+export function inTurns(first: number): Policy {
+  return (decision, steps) => {
+    const last = steps.at(-1)?.flow
+    const next = decision.enabled.find(({ choice }) =>
+      last === undefined ? choice.flow === first : choice.flow !== last,
+    )
+    return (next ?? (decision.enabled[0] as Pending)).choice
+  }
+}
+
 /** One flow after another. */
 export function inOrder(order: readonly number[]): Policy {
   return (decision) => {

@@ -10,10 +10,10 @@ import { crashPoints } from './crash.ts'
 import { Frontier, type Learnt, renamingsOf } from './frontier.ts'
 import { interleavings } from './interleavings.ts'
 import { type Fault, Judge, short } from './judge.ts'
-import { preemptionsOf } from './linear.ts'
-import { atRandom, byPriority, Follow, inOrder } from './policy.ts'
+import { isSerial, preemptionsOf } from './linear.ts'
+import { atRandom, byPriority, Follow, inOrder, inTurns } from './policy.ts'
 import { Random } from './random.ts'
-import { isSerial, SerialOracle, serialOrders } from './serial-oracle.ts'
+import { SerialOracle, serialOrders } from './serial-oracle.ts'
 import { isSimpler, shrink } from './shrink.ts'
 import { systematic } from './systematic.ts'
 import { type Budget, Tally } from './tally.ts'
@@ -84,37 +84,37 @@ class Search {
     const trouble = await this.#serial()
     if (trouble !== undefined) return this.#findings(undefined, trouble)
     const replayed = await this.#replay()
-    if (replayed !== undefined) return this.#findings(await this.#failure(replayed))
+    if (replayed !== undefined) return await this.#proven(replayed)
     const found =
       (await this.#burst()) ??
       (await this.#systematic()) ??
       (await this.#sample()) ??
+      (await this.#interleave()) ??
       (await this.#crashes())
     if (found === undefined) return this.#findings(undefined, this.#tally.trouble)
-    return this.#findings(await this.#failure(await this.#simplest(found)))
+    return await this.#proven(await this.#simplest(found))
   }
 
-  /** Orders of whole flows; the first twice, to see whether the same happens. */
+  /** Orders of whole flows. One before that counts for nothing: caches that the first use fills are full from then on. */
   async #serial(): Promise<Trouble | undefined> {
     const orders = serialOrders(this.#flows.length, this.#options.symmetric ?? [], this.#random)
+    const [first = []] = orders
+    await this.#tally.run(inOrder(first), 'learn', { only: first, serial: true })
     for (const order of orders) {
       const run = await this.#oracle.run(order)
-      this.#learn(this.#frontier.learn(run))
+      this.#runs.push(run)
       if (run.trouble !== undefined) return run.trouble
       if (run.violation !== undefined) {
         const names = order.map((flow) => this.#flows[flow]).join(', ')
         const message = `Not a race: the invariant fails without any concurrency, in the order ${names}: ${run.violation}`
         return { kind: 'fails-serially', message }
       }
-      if (order !== orders[0]) continue
-      const again = await this.#tally.run(inOrder(order), 'serial')
-      this.#learn(this.#frontier.learn(again))
     }
-    return this.#vacuous()
+    return this.#silent()
   }
 
   /** Whoever asked for a race of flows that send nothing has connected them elsewhere. */
-  #vacuous(): Trouble | undefined {
+  #silent(): Trouble | undefined {
     const senders = new Set(this.#runs.flatMap(({ steps }) => steps.map(({ flow }) => flow)))
     if (senders.size >= 2) return undefined
     const silent = this.#flows.filter((_, flow) => !senders.has(flow))
@@ -184,6 +184,20 @@ class Search {
     return undefined
   }
 
+  /**
+   * Where every class has an order of whole flows, they may have been run only so. Once they take turns, to see that
+   * they can be under way together at all.
+   */
+  async #interleave(): Promise<Fault | undefined> {
+    for (const first of this.#flows.keys()) {
+      if (this.#tally.overlapped || this.#hopeless()) return undefined
+      const run = await this.#tally.run(inTurns(first), 'search')
+      const found = await this.#look(this.#frontier.learn(run))
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
   /** In the serial runs first, then in the racing ones as far as the budget goes. */
   async #crashes(): Promise<Fault | undefined> {
     if (this.#options.crash !== true || this.#hopeless()) return undefined
@@ -211,18 +225,27 @@ class Search {
     return undefined
   }
 
-  /** Takes in what a run showed, and judges it. */
-  #look(learnt: Learnt): Promise<Fault | undefined> {
+  /** Takes in what a run showed, and judges it; what seems wrong is judged again after the serial orders were run anew. */
+  async #look(learnt: Learnt): Promise<Fault | undefined> {
     this.#learn(learnt)
-    return this.#judge.fault(learnt.trace.run)
+    const { run } = learnt.trace
+    let found = await this.#judge.fault(run)
+    if (found?.kind === 'not-serial') {
+      await this.#oracle.relearn()
+      found = await this.#judge.fault(run)
+    }
+    if (found === undefined || !isSerial(run)) return found
+    this.#contradicted(
+      'flows that made their steps one after the other ended as in no serial order',
+    )
+    return undefined
   }
 
   #learn({ trace, known }: Learnt): void {
     const contradiction = this.#consistency.learn(trace, this.#flows)
     if (contradiction !== undefined) this.#contradicted(contradiction)
     if (known === undefined) this.#runs.push(trace.run)
-    else if (this.#comparison.learn(trace.run, known.run))
-      this.#tally.note({ kind: 'nondeterminism', message: this.#comparison.said(this.#flows) })
+    else this.#comparison.learn(trace.run, known.run)
     this.#tally.classes = this.#frontier.classes
     this.#tally.open = this.#frontier.open
   }
@@ -257,6 +280,15 @@ class Search {
     return (await this.#judge.fault(best.run)) ?? best
   }
 
+  /** A race is told if its schedule shows it again. */
+  async #proven(fault: Fault): Promise<Findings> {
+    const failure = await this.#failure(fault)
+    const [again, replays] = failure.reproduced
+    if (again > replays / 2) return this.#findings(failure)
+    const message = `In one run ${fault.message}. When its schedule was replayed, that happened again ${again} of ${replays} times: something that no schedule controls decides it.`
+    return this.#findings(undefined, { kind: 'not-reproduced', message })
+  }
+
   async #failure(fault: Fault): Promise<Failure> {
     const { kind, message, run } = fault
     const plan = run.steps.map(({ choice }) => ({ choice }))
@@ -277,9 +309,16 @@ class Search {
   }
 
   #findings(failure?: Failure, trouble?: Trouble): Findings {
-    const { schedules, overlapped, blockedEpisodes, deadlocks, milliseconds, notes } = this.#tally
+    const { schedules, overlapped, blockedEpisodes, deadlocks, milliseconds } = this.#tally
+    const chance = this.#comparison.said(this.#flows)
+    if (chance !== undefined) {
+      const kind = this.#comparison.steady ? 'chance' : 'nondeterminism'
+      this.#tally.note({ kind, message: chance })
+    }
+    const { notes } = this.#tally
     const finished = failure === undefined && trouble === undefined && this.#frontier.open === 0
-    const exhaustive = finished && this.#deterministic && !this.#comparison.blind
+    const exhaustive =
+      finished && this.#deterministic && this.#tally.controlled && this.#comparison.steady
     const lengths = this.#flows.map((_, flow) =>
       Math.max(0, ...this.#oracle.complete.map(({ run }) => stepsOf(run, flow))),
     )
@@ -298,10 +337,16 @@ class Search {
       ...(this.#missBound === undefined ? {} : { missBound: this.#missBound }),
       milliseconds,
     }
-    const verdict = exhaustive && !this.#crashesLeft ? 'race-free' : 'bounded'
     if (failure !== undefined) return { verdict: 'race', coverage, failure, notes }
-    if (trouble !== undefined) return { verdict: 'inconclusive', coverage, trouble, notes }
-    return { verdict, coverage, notes }
+    if (trouble !== undefined)
+      return {
+        verdict: trouble.kind === 'nothing-sent' ? 'vacuous' : 'inconclusive',
+        coverage,
+        trouble,
+        notes,
+      }
+    if (!overlapped) return { verdict: 'vacuous', coverage, notes }
+    return { verdict: exhaustive && !this.#crashesLeft ? 'race-free' : 'bounded', coverage, notes }
   }
 }
 

@@ -3,9 +3,9 @@
  * did: the same tables, the same answers. A flow that refused, and left nothing behind, may be missing
  * from that order: to refuse is safe. A flow that crashed may be in it or missing, but not by halves.
  */
-import type { FlowOutcome, Run } from '../core/model.ts'
+import type { FlowOutcome, Progress, Run } from '../core/model.ts'
 import type { Comparison } from './comparison.ts'
-import { permutations } from './linear.ts'
+import { isSerial, permutations } from './linear.ts'
 import { inOrder } from './policy.ts'
 import type { Random } from './random.ts'
 import type { Tally } from './tally.ts'
@@ -51,18 +51,45 @@ export class SerialOracle {
     return made
   }
 
+  /** Twice, to learn what is chance. The order itself is no chance: each flow begins when the one before has ended. */
   async #make(order: readonly number[]): Promise<Run> {
-    if (order.length < this.#tally.runner.flows.length)
-      return await this.#tally.run(inOrder(order), 'serial', order)
-    const run = await this.#tally.run(inOrder(order), 'serial')
-    this.#complete.push({ order, run })
+    const run = await this.#play(order, 'serial')
+    if (run.trouble === undefined) await this.#learn(order, run)
+    if (order.length === this.#tally.runner.flows.length) this.#complete.push({ order, run })
     return run
+  }
+
+  async #play(order: readonly number[], phase: Progress['phase']): Promise<Run> {
+    const run = await this.#tally.run(inOrder(order), phase, { only: order, serial: true })
+    if (run.trouble !== undefined || isSerial(run)) return run
+    const name = this.#tally.runner.flows[run.steps.at(-1)?.flow ?? 0]
+    const message = `Statements of ${name} came after it had ended, among those of others: something in it is not awaited. Await it, so that the flow ends when its work does.`
+    return { ...run, trouble: { kind: 'outlives-its-end', message } }
+  }
+
+  /** Runs the order once more and learns from the difference. */
+  async #learn(order: readonly number[], run: Run): Promise<void> {
+    const again = await this.#play(order, 'learn')
+    if (again.trouble !== undefined) return
+    this.#comparison.know(run)
+    this.#comparison.know(again)
+    this.#comparison.learn(run, again)
+  }
+
+  /** Runs every order that is known once more: what has changed since, such as the second on a clock, is chance. */
+  async relearn(): Promise<void> {
+    for (const [key, made] of this.#runs) {
+      const run = await made
+      if (run.trouble === undefined) await this.#learn(key.split(',').map(Number), run)
+    }
   }
 
   async judge(run: Run): Promise<Judgement> {
     const flows = [...run.outcomes.keys()]
     const kind = (flow: number): FlowOutcome['kind'] | undefined => run.outcomes[flow]?.kind
-    const mayBeMissing = flows.filter((flow) => kind(flow) !== 'returned')
+    const mayBeMissing = flows.filter(
+      (flow) => kind(flow) !== 'returned' || isRefusal(run.outcomes[flow]),
+    )
     let stateSeen = false
     let accident = false
     for (const missing of subsets(mayBeMissing)) {
@@ -73,7 +100,7 @@ export class SerialOracle {
         if (serial.trouble !== undefined || !this.#comparison.sameState(run, serial)) continue
         stateSeen = true
         if (!present.every((flow) => this.#answered(run, serial, flow))) continue
-        const refused = missing.filter((flow) => kind(flow) === 'threw')
+        const refused = missing.filter((flow) => kind(flow) !== 'crashed')
         if (refused.every((flow) => isRefusal(run.outcomes[flow]))) return { right: true, refused }
         accident = true
       }
@@ -94,14 +121,10 @@ export class SerialOracle {
   }
 }
 
-/**
- * Whether an error says no, as opposed to something having gone wrong: the program's own errors, a
- * constraint (23), a serialization failure or deadlock (40), a lock not available (55), a cancelled
- * statement (57), RAISE (P0). A duplicate table or an aborted transaction that was used on is an accident.
- */
+/** Whether it said no, and did not go wrong. */
 function isRefusal(outcome: FlowOutcome | undefined): boolean {
-  if (outcome?.kind !== 'threw') return false
-  return outcome.sqlstate === undefined || /^(23|40|55|57|P0)/.test(outcome.sqlstate)
+  if (outcome?.kind === 'returned') return outcome.said === 'refused'
+  return outcome?.kind === 'threw' && outcome.said !== 'failed'
 }
 
 /** Small ones first: what needs the least excuse. */
@@ -114,7 +137,7 @@ function subsets(items: readonly number[]): number[][] {
 }
 
 /** Orders that are run at once; the others when a result is not among these. */
-const MOST_ORDERS = 24
+const MOST_ORDERS = 12
 
 /** The orders to begin with: all of a few, of like flows only one, some of many. */
 export function serialOrders(
@@ -141,17 +164,4 @@ function isFirst(order: readonly number[], symmetric: readonly (readonly number[
     const places = group.map((flow) => order.indexOf(flow))
     return places.every((place, index) => index === 0 || place > (places[index - 1] as number))
   })
-}
-
-/** Whether no flow made a step between two steps of another. */
-export function isSerial(run: Run): boolean {
-  const ended = new Set<number>()
-  let current: number | undefined
-  for (const { flow } of run.steps) {
-    if (flow === current) continue
-    if (ended.has(flow)) return false
-    if (current !== undefined) ended.add(current)
-    current = flow
-  }
-  return true
 }

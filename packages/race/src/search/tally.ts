@@ -1,5 +1,6 @@
 /** Makes runs and keeps count of them: what was spent, what was seen, what went wrong. */
-import type { Note, Progress, Run, Runner, Step, Trouble } from '../core/model.ts'
+import type { Cast, Note, Progress, Run, Runner, Step, Trouble } from '../core/model.ts'
+import { isSerial } from './linear.ts'
 import type { Policy } from './policy.ts'
 
 export interface Budget {
@@ -8,11 +9,15 @@ export interface Budget {
   readonly ms: number
 }
 
+const uncounted: ReadonlySet<Progress['phase']> = new Set(['learn', 'shrink', 'replay'])
+
 export class Tally {
   schedules = 0
   overlapped = false
   blockedEpisodes = 0
   deadlocks = 0
+  /** Everything that happened was chosen, or would have been the same whatever was chosen. */
+  controlled = true
   /** Steps of the longest run. */
   longest = 0
   /** Runs that ended in trouble, and what it was the first time. */
@@ -55,10 +60,9 @@ export class Tally {
     )
   }
 
-  /** With `only` some of the flows; the others are not started. */
-  async run(policy: Policy, phase: Progress['phase'], only?: readonly number[]): Promise<Run> {
-    const run = await this.runner.run(policy, only)
-    if (phase !== 'shrink' && phase !== 'replay') this.#count(run)
+  async run(policy: Policy, phase: Progress['phase'], cast?: Cast): Promise<Run> {
+    const run = await this.runner.run(policy, cast)
+    if (!uncounted.has(phase)) this.#count(run)
     this.#onProgress?.({
       phase,
       schedules: this.schedules,
@@ -76,8 +80,12 @@ export class Tally {
     this.deadlocks += run.deadlocks
     this.blockedEpisodes += run.steps.filter(({ waitedFor }) => waitedFor.length > 0).length
     this.longest = Math.max(this.longest, run.steps.length)
-    this.overlapped ||= overlaps(run.steps)
+    this.overlapped ||= !isSerial(run) || overlaps(run.steps)
     for (const note of run.notes) this.note(note)
+    if (run.uncontrolled !== undefined) {
+      this.controlled = false
+      this.note({ kind: 'uncontrolled-wait', message: run.uncontrolled })
+    }
     if (run.trouble === undefined) return
     this.troubled++
     this.trouble ??= run.trouble

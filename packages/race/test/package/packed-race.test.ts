@@ -25,7 +25,7 @@ beforeAll(async () => {
   await mkdir(into, { recursive: true })
   await run('tar', ['-xzf', join(project, filename), '-C', into, '--strip-components', '1'])
   files = packed.map(({ path }) => path)
-  for (const name of ['pg', 'vitest', '@types']) {
+  for (const name of ['pg', 'libpg-query', 'vitest', '@types']) {
     await symlink(join(workspaceRoot, 'node_modules', name), join(modules, name))
   }
   await writeFile(join(project, 'package.json'), '{ "type": "module" }')
@@ -42,11 +42,11 @@ describe('the packed race explorer', () => {
     await expect(checked).resolves.toBeDefined()
   })
 
-  test('needs pg and nothing else, and is released with the library', async () => {
+  test('needs pg and its parser and nothing else, and is released with the library', async () => {
     const read = async (path: string): Promise<{ version: string; dependencies?: object }> =>
       JSON.parse(await readFile(path, 'utf8'))
     const own = await read(join(source, 'package.json'))
-    expect(Object.keys(own.dependencies ?? {})).toEqual(['@types/pg', 'pg'])
+    expect(Object.keys(own.dependencies ?? {})).toEqual(['@types/pg', 'libpg-query', 'pg'])
     expect(own.version).toBe((await read(join(source, '../holdfast/package.json'))).version)
   })
 

@@ -1,6 +1,7 @@
 import { type PostgresServer, startPostgres } from '@holdfast/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Dependent, dependent, dependentBy, rules } from '../../src/core/footprint.ts'
+import type { Footprint } from '../../src/core/model.ts'
 import { exploreSpec } from './explore-spec.ts'
 import { readSpec } from './read-spec.ts'
 
@@ -37,4 +38,38 @@ test.each(rules)('without the rule "$name" outcomes are missed', async ({ name }
 test('if the unknown counted as independent, outcomes would be missed', async () => {
   const weaker: Dependent = (one, other) => !one.opaque && !other.opaque && dependent(one, other)
   expect(await countMissed('catalogue-read', weaker)).toBeGreaterThan(0)
+})
+
+/** What would depend on what if objects had other names: those with different ones are apart. */
+function dependentIf(rename: (object: string) => string): Dependent {
+  const renamed = ({ ends, ...footprint }: Footprint): Footprint => ({
+    ...footprint,
+    touches: footprint.touches.map((touch) => ({ ...touch, object: rename(touch.object) })),
+    ...(ends && {
+      ends: { ...ends, writes: ends.writes.map(rename), locks: ends.locks.map(rename) },
+    }),
+  })
+  return (one, other) => dependent(renamed(one), renamed(other))
+}
+
+let renamings = 0
+
+test.each([
+  [
+    'a row and the whole table',
+    'row-against-predicate',
+    (object: string) => (object.includes('#') ? object : `whole ${object}`),
+  ],
+  [
+    'rows by different keys',
+    'row-by-two-keys',
+    (object: string) => object.replace(/#(\w+)=/, ' by $1#$1='),
+  ],
+  [
+    'one row and the same row',
+    'row-against-row',
+    (object: string) => (object.includes('#') ? `${object}.${(renamings += 1)}` : object),
+  ],
+])('if %s were apart, outcomes would be missed', async (_, name, rename) => {
+  expect(await countMissed(name, dependentIf(rename))).toBeGreaterThan(0)
 })

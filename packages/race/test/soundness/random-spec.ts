@@ -94,7 +94,16 @@ const locks: readonly Draw[] = [
 
 const levels = ['READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const
 
-function session(roll: Dice, name: string, kind: number): string {
+interface Draws {
+  readonly reads: readonly Draw[]
+  readonly writes: readonly Draw[]
+  readonly locks: readonly Draw[]
+}
+
+const usual: Draws = { reads, writes, locks }
+
+function session(roll: Dice, name: string, kind: number, draws: Draws = usual): string {
+  const { reads, writes, locks } = draws
   const drawn = [writes, roll.one([reads, reads, locks, writes]), reads].slice(
     0,
     kind === 2 ? 2 : 3,
@@ -128,4 +137,60 @@ export function randomAutocommitSpec(seed: number): Spec {
   const roll = dice(seed)
   const sessions = [session(roll, 'a', 1), session(roll, 'b', roll.one([1, 3]))]
   return parseSpec(`random autocommit ${seed}`, [setup, ...sessions].join('\n'))
+}
+
+const rowSetup = `setup
+{
+  CREATE TABLE IF NOT EXISTS test (id int PRIMARY KEY, code text NOT NULL UNIQUE, value int);
+  CREATE TABLE IF NOT EXISTS child (id int PRIMARY KEY, test int REFERENCES test ON DELETE CASCADE, value int);
+  TRUNCATE test, child;
+  INSERT INTO test VALUES (1, 'a', 10), (2, 'b', 20);
+  INSERT INTO child VALUES (1, 1, 0), (2, 2, 0);
+}
+
+teardown
+{
+  SELECT 'test' AS place, id, code, value FROM test
+  UNION ALL SELECT 'child', id, test::text, value FROM child
+  ORDER BY 1, 2, 3, 4;
+}
+`
+
+const oneRow: Draw = (roll) =>
+  roll.one([
+    `id = ${roll.upTo(2)}`,
+    `id = ${roll.upTo(2)}`,
+    `id = ${roll.upTo(2)} AND value < 90`,
+    `code = '${roll.one(['a', 'b'])}'`,
+    `value > ${roll.upTo(2) * 10 - 5}`,
+  ])
+
+/** Most of them on one row that they name by a key. */
+const byRow: Draws = {
+  reads: [
+    (roll) => `SELECT id, code, value FROM test WHERE ${oneRow(roll)} ORDER BY id;`,
+    (roll) => `SELECT value FROM child WHERE id = ${roll.upTo(2)};`,
+    () => 'SELECT sum(value) FROM test;',
+  ],
+  writes: [
+    (roll) => `UPDATE test SET value = value + ${roll.upTo(9)} WHERE ${oneRow(roll)};`,
+    (roll) => `UPDATE test SET value = value + ${roll.upTo(9)} WHERE ${oneRow(roll)};`,
+    (roll) => `UPDATE test SET code = '${roll.one(['b', 'c'])}' WHERE ${oneRow(roll)};`,
+    (roll) => `UPDATE test SET id = ${roll.upTo(3)} WHERE ${oneRow(roll)};`,
+    (roll) => `DELETE FROM test WHERE ${oneRow(roll)};`,
+    (roll) => `UPDATE child SET value = value + 1 WHERE id = ${roll.upTo(2)};`,
+    (roll) => `UPDATE child SET test = ${roll.upTo(2)} WHERE id = ${roll.upTo(2)};`,
+    (roll) => `INSERT INTO test VALUES (${roll.upTo(3)}, '${roll.one(['b', 'c'])}', 30);`,
+  ],
+  locks: [
+    (roll) =>
+      `SELECT value FROM test WHERE ${oneRow(roll)} ORDER BY id FOR ${roll.one(['UPDATE', 'SHARE', 'KEY SHARE'])} ${roll.one(['', 'NOWAIT', 'SKIP LOCKED'])};`,
+  ],
+}
+
+/** Sessions that name rows by their keys, and by other conditions that meet them. */
+export function randomRowSpec(seed: number): Spec {
+  const roll = dice(seed)
+  const sessions = ['a', 'b'].map((name) => session(roll, name, roll.upTo(6), byRow))
+  return parseSpec(`random rows ${seed}`, [rowSetup, ...sessions].join('\n'))
 }

@@ -1,12 +1,13 @@
 import { type PostgresServer, sample, startPostgres } from '@holdfast/testkit'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { agreement, type Comparison, openComparison } from './comparison.ts'
-import { randomSpec } from './random-spec.ts'
+import { randomRowSpec, randomSpec } from './random-spec.ts'
 import { listSpecs, readSpec } from './read-spec.ts'
 import { long, seeds } from './scope.ts'
 
 const written = listSpecs().filter((name) => long || !name.startsWith('long/'))
-const specs = sample([...written.map(readSpec), ...seeds.map(randomSpec)])
+const drawn = [...seeds.map(randomSpec), ...seeds.map(randomRowSpec)]
+const specs = sample([...written.map(readSpec), ...drawn])
 const serializable = specs.filter(({ text }) => text.includes('SERIALIZABLE'))
 
 describe.concurrent('the outcomes are those of all permutations', () => {

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Failure, Report } from '../../core/model.ts'
-import { coveredText, isVacuous, metText, notCoveredText, vacuousText } from '../coverage-words.ts'
+import {
+  boundedBy,
+  coveredText,
+  isVacuous,
+  metText,
+  notCoveredText,
+  vacuousText,
+} from '../coverage-words.ts'
 import { differenceOf, faultOf } from '../difference.ts'
 import { type Explanation, explainFailure } from '../explain.ts'
 import { mermaidReport } from '../mermaid.ts'
@@ -64,7 +71,7 @@ function verdictOf(report: Report): Verdict {
   if (report.verdict === 'race-free')
     return { word: 'no race', badge: 'free', title: 'No race found, and every class was run' }
   return report.verdict === 'bounded'
-    ? { word: 'no race found', badge: 'open', title: 'No race found within the budget' }
+    ? { word: 'no race found', badge: 'open', title: `No race found ${boundedBy(report).what}` }
     : { word: 'no verdict', badge: 'open', title: 'No verdict' }
 }
 
@@ -137,7 +144,7 @@ function verdictBody(report: Report): Markup {
   const { trouble } = report
   const vacuous = isVacuous(report)
   const lead = vacuous
-    ? vacuousText
+    ? (trouble?.message ?? vacuousText)
     : report.verdict === 'inconclusive'
       ? (trouble?.message ?? 'The search ended without saying why.')
       : `${report.flows.join(', ')}: ${coveredText(report)}.`

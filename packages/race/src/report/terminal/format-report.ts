@@ -1,5 +1,12 @@
 import type { Failure, Report } from '../../core/model.ts'
-import { coveredText, isVacuous, metText, notCoveredText, vacuousText } from '../coverage-words.ts'
+import {
+  boundedBy,
+  coveredText,
+  isVacuous,
+  metText,
+  notCoveredText,
+  vacuousText,
+} from '../coverage-words.ts'
 import { type Difference, differenceOf, faultOf, type TableDifference } from '../difference.ts'
 import { type Explanation, explainFailure } from '../explain.ts'
 import { cut } from '../shorten.ts'
@@ -162,13 +169,13 @@ function greenLines(report: Report, columns: number, paint: Paint): string[] {
         columns,
         paint,
       ),
-      ...section('', vacuousText, ['yellow']),
+      ...section('', report.trouble?.message ?? vacuousText, ['yellow']),
       ...body,
     ]
   }
   const bounded = report.verdict === 'bounded'
   const text = bounded
-    ? `no race found in ${report.name} within the budget`
+    ? `no race found in ${report.name} ${boundedBy(report).what}`
     : `no race in ${report.name}`
   return [
     headline(
@@ -179,11 +186,7 @@ function greenLines(report: Report, columns: number, paint: Paint): string[] {
       paint,
     ),
     ...body,
-    ...(bounded
-      ? section('next', 'raise budget.schedules or budget.ms, or make the flows smaller', [
-          'yellow',
-        ])
-      : []),
+    ...(bounded ? section('next', boundedBy(report).next, ['yellow']) : []),
   ]
 }
 

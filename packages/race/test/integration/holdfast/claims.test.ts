@@ -76,7 +76,7 @@ describe('claim and claim', () => {
     async () => {
       const flows = { a: claiming(1), b: claiming(1), c: claiming(1) }
       const report = await explored(flows, { oracle: compared, symmetric: true })
-      expect(report).toBeExhausted({ classes: 7, schedules: 12 })
+      expect(report).toBeExhausted({ classes: 7, schedules: 13 })
     },
     patienceMs,
   )
@@ -142,7 +142,7 @@ describe('complete and sweep', () => {
     async () => {
       const flows = { a: completing, b: sweeping, c: sweeping }
       const report = await explored(flows, { oracle: compared })
-      expect(report).toBeExhausted({ classes: 20, schedules: 24 })
+      expect(report).toBeExhausted({ classes: 38, schedules: 45 })
     },
     patienceMs,
   )

@@ -104,6 +104,8 @@ export function ledgerStage(weakened?: () => Weakened): LedgerStage {
           tables: tables.map((table) => `holdfast.${table}`),
           ignore: ['operation.refusal'],
         },
+        // Its answers are promised, refusals included.
+        outcome: (end) => ('answer' in end ? 'accepted' : undefined),
         onProgress: () => undefined,
         ...options,
         url,

@@ -58,6 +58,8 @@ export function driverWithout(context: FlowContext, piece: RegExp, instead: stri
     ...driver,
     alone: {
       async query(statement) {
+        // What columns are compared by is asked for first, and is no part of it.
+        if (statement.name === 'own_operators') return await driver.alone.query(statement)
         const text = statement.text.replace(piece, instead)
         if (text === statement.text) throw new Error(`no ${piece.source} any more`)
         return await driver.alone.query({ ...statement, text })

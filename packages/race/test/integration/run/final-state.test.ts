@@ -87,7 +87,7 @@ test.each([
 test('what is ignored is no difference, and what is not looked at neither', async () => {
   for (const oracle of [{ ignore: ['lines.amount'] }, { tables: ['users'] }]) {
     const one = await play(order(1, [5, 7]), oracle)
-    expect((await play(order(1, [1, 2]), oracle)).digest).toBe(one.digest)
+    expect((await play(order(1, [1, 2]), oracle)).state).toBe(one.state)
   }
   const { state, tables } = await play(order(1, [5, 7]), false)
   expect([state, tables]).toEqual(['', []])

@@ -28,6 +28,15 @@ beforeAll(async () => {
       CREATE TABLE parts (k int, v int) PARTITION BY RANGE (k);
       CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
       CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
+      CREATE TABLE keyed (shop text, day int, code text UNIQUE, v int, PRIMARY KEY (shop, day));
+      CREATE TABLE lone (id uuid PRIMARY KEY, v int);
+      CREATE TABLE loose (id numeric PRIMARY KEY, v int);
+      CREATE TABLE owner (id int PRIMARY KEY);
+      CREATE TABLE pet (id int PRIMARY KEY, owner int REFERENCES owner ON DELETE CASCADE);
+      CREATE SCHEMA one;
+      CREATE SCHEMA two;
+      CREATE TABLE one.twin (id int PRIMARY KEY);
+      CREATE TABLE two.twin (id int);
       CREATE TABLE late (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);
     `),
   )
@@ -48,6 +57,8 @@ beforeAll(async () => {
       await query('TRUNCATE parent, child, plain, tokens, log, watched, parts, late')
       await query(`INSERT INTO parent VALUES (1, 'a'), (2, 'b')`)
       await query('INSERT INTO plain VALUES (1, 1)')
+      await query('TRUNCATE owner, pet')
+      await query('INSERT INTO owner VALUES (1)')
     },
   })
 })
@@ -75,7 +86,7 @@ function touches(step: Step | undefined): string[] {
 describe('what a statement touches', () => {
   test.each([
     ['SELECT * FROM parent', ['read public.parent']],
-    ['SELECT * FROM parent WHERE id = 1 FOR UPDATE', ['lock public.parent']],
+    ['SELECT * FROM parent WHERE id = 1 FOR UPDATE', ['lock public.parent#id=1']],
     [
       'SELECT * FROM parent FOR UPDATE SKIP LOCKED',
       ['attempt public.parent', 'lock public.parent'],
@@ -125,6 +136,81 @@ describe('what a statement touches', () => {
     const [, step] = await play('BEGIN', text)
     expect(step?.footprint.opaque).toBe(false)
     expect(touches(step)).toEqual(expected)
+  })
+
+  const uuid = '00000000-0000-0000-0000-00000000000A'
+  test.each([
+    ['SELECT name FROM parent p WHERE p.id = 1 AND name IS NOT NULL', ['read public.parent#id=1']],
+    ['SELECT * FROM parent WHERE 1 = id FOR SHARE', ['lock public.parent#id=1']],
+    ['SELECT * FROM parent WHERE id = 1 OR id = 2', ['read public.parent']],
+    ['SELECT * FROM parent WHERE id = 1 AND EXISTS (SELECT FROM parent)', ['read public.parent']],
+    ["SELECT * FROM parent WHERE id = '01'", ['read public.parent']],
+    ['SELECT * FROM parent WHERE id = 1.0', ['read public.parent']],
+    ['SELECT * FROM parent WHERE id = NULL', ['read public.parent']],
+    // `name` may be NULL, so that it is no key.
+    [`SELECT * FROM parent WHERE name = 'a'`, ['read public.parent']],
+    [`UPDATE keyed SET v = 1 WHERE day = 2 AND shop = 'x'`, ['lock public.keyed#day,shop=2,x']],
+    [`UPDATE keyed SET v = 1 WHERE shop = 'x'`, ['lock public.keyed']],
+    [`UPDATE keyed SET code = 'c' WHERE day = 2 AND shop = 'x'`, ['lock public.keyed']],
+    [`UPDATE keyed SET day = 3 WHERE day = 2 AND shop = 'x'`, ['lock public.keyed']],
+    [`DELETE FROM keyed WHERE day = 2 AND shop = 'x '`, ['lock public.keyed']],
+    [`INSERT INTO keyed VALUES ('x', 1)`, ['insert public.keyed']],
+    [`INSERT INTO lone VALUES ('${uuid}')`, [`insert public.lone#id=${uuid.toLowerCase()}`]],
+    [`INSERT INTO lone VALUES ('${uuid}') ON CONFLICT DO NOTHING`, ['lock public.lone']],
+    [
+      `UPDATE lone SET v = 1 WHERE id = '${uuid}'::uuid`,
+      [`lock public.lone#id=${uuid.toLowerCase()}`],
+    ],
+    ['UPDATE loose SET v = 1 WHERE id = 1', ['lock public.loose']],
+    ['DELETE FROM owner WHERE id = 1', ['lock public.owner#id=1', 'lock public.pet']],
+    ['SELECT * FROM one.twin WHERE id = 1', ['read one.twin#id=1']],
+    ['SELECT * FROM two.twin WHERE id = 1', ['read two.twin']],
+  ])('by rows if the key is given: %s', async (text, expected) => {
+    const [, step] = await play('BEGIN', text)
+    expect(touches(step)).toEqual(expected)
+  })
+
+  test('a name without a schema is the table that the session locked', async () => {
+    const [, , first, second] = await play(
+      'BEGIN',
+      'SET LOCAL search_path = two, one',
+      'DELETE FROM twin WHERE id = 1',
+      'DELETE FROM one.twin WHERE id = 1',
+    )
+    expect([touches(first), touches(second)]).toEqual([['lock two.twin'], ['lock one.twin#id=1']])
+  })
+
+  test('of tables of one name that are both locked, both', async () => {
+    const steps = await play(
+      'BEGIN',
+      'DELETE FROM one.twin',
+      'DELETE FROM two.twin',
+      'SET LOCAL search_path = one',
+      'DELETE FROM twin',
+    )
+    expect(touches(steps[4])).toEqual(['lock one.twin', 'lock two.twin'])
+  })
+
+  test('under SERIALIZABLE always by tables', async () => {
+    const [, step] = await play(
+      'BEGIN ISOLATION LEVEL SERIALIZABLE',
+      'SELECT * FROM parent WHERE id = 1',
+    )
+    expect(touches(step)).toEqual(['read *', 'read public.parent'])
+  })
+
+  test('the end of a transaction names the rows', async () => {
+    const [, , , end] = await play(
+      'BEGIN',
+      `DELETE FROM owner WHERE id = 1`,
+      'SELECT * FROM parent WHERE id = 2 FOR UPDATE',
+      'COMMIT',
+    )
+    expect(end?.footprint.ends).toEqual({
+      how: 'commit',
+      writes: ['public.owner#id=1', 'public.pet'],
+      locks: ['public.owner#id=1', 'public.pet', 'public.parent#id=2'],
+    })
   })
 
   test.each([

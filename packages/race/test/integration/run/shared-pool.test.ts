@@ -79,7 +79,7 @@ describe('a pool that is a global of a module', () => {
     // The pool has one connection, so that the second waits in the application until it is free.
     expect(lines(run, flows)).toHaveLength(4)
     expect(new Set(run.steps.map(({ flow }) => flow))).toEqual(new Set([0, 1]))
-    expect(run.notes).toMatchObject([{ kind: 'uncontrolled-wait' }])
+    expect(run.uncontrolled).toBeUndefined()
   })
 
   test('a flow that crashes leaves the pool usable', async () => {

@@ -97,7 +97,10 @@ describe('the page', () => {
     ['bounded', made.greenReport({ verdict: 'bounded' }), /No race found within the budget/],
     [
       'vacuous',
-      made.greenReport({ coverage: { ...made.coverage, overlapped: false } }),
+      made.greenReport({
+        verdict: 'vacuous',
+        coverage: { ...made.coverage, overlapped: false },
+      }),
       /The flows never overlapped/,
     ],
     [

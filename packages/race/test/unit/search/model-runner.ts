@@ -10,6 +10,7 @@ import type {
   Runner,
   Step,
 } from '../../../src/core/model.ts'
+import { saidByError } from '../../../src/run/said.ts'
 import { ModelDatabase, ModelError, type Outcome, type Statement } from './model-database.ts'
 
 export type ModelFlow = () => Generator<Statement, number, number>
@@ -45,8 +46,8 @@ export function modelRunner(
 ): Runner {
   return {
     flows: Object.keys(flows),
-    run: (decide, only) =>
-      Promise.resolve(new ModelRun(Object.values(flows), options).run(decide, only)),
+    run: (decide, cast) =>
+      Promise.resolve(new ModelRun(Object.values(flows), options).run(decide, cast?.only)),
   }
 }
 
@@ -294,6 +295,7 @@ class ModelRun {
         name: 'ModelError',
         message: error.message,
         sqlstate: error.sqlstate,
+        said: saidByError(error, error.sqlstate),
       }
     }
   }

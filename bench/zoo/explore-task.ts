@@ -1,0 +1,91 @@
+import { withClient } from '@holdfast/testkit'
+import type { Report } from '../../packages/race/src/core/model.ts'
+import { explore } from '../../packages/race/src/explore.ts'
+import type { FlowContext } from '../../packages/race/src/run/options.ts'
+import { loadClient, type OpenDb } from './clients.ts'
+import { entryNamed } from './entries.ts'
+import { createKit, type Origins, setUp, textsOf } from './kit.ts'
+import type { Ask, Db, Play, Row } from './model.ts'
+import type { Task, Variant } from './variants.ts'
+
+/** What the explorer said of a task. */
+export interface Said {
+  readonly verdict: Report['verdict']
+  readonly milliseconds: number
+  readonly schedules: number
+  /** The failure, the trouble or the notes, for people. */
+  readonly message: string
+}
+
+/** Generous: 400 ms of waiting in each of some dozens of runs. */
+const budget = { ms: 60_000 }
+
+/** Explores one task on a database that is the caller's alone. */
+export async function exploreTask(url: string, task: Task, origins: Origins): Promise<Said> {
+  const { variant } = task
+  const entry = entryNamed(task.entry)
+  const written = textsOf(entry, variant)
+  const tables = await withClient(url, (client) =>
+    setUp(
+      entry,
+      variant,
+      async (text, ...values) => (await client.query<Row>(text, [...values])).rows,
+    ),
+  )
+  const openClient = await loadClient[variant.client]()
+  const open = new Map<string, Promise<OpenDb>>()
+  const warm = firstUse(variant.cache)
+  const plays: Readonly<Record<string, Play>> =
+    typeof entry.flows === 'function' ? { a: entry.flows, b: entry.flows } : entry.flows
+  const flow =
+    (play: Play) =>
+    async (context: FlowContext): Promise<unknown> => {
+      const opened = open.get(context.flow) ?? openClient(context)
+      open.set(context.flow, opened)
+      const db = await opened
+      await warm(db)
+      return await play(createKit(entry, variant, db, { who: context.flow, origins }))
+    }
+  const started = performance.now()
+  try {
+    const report = await explore({
+      url,
+      name: entry.name,
+      rng: task.seed,
+      budget,
+      seed: async ({ query }) => {
+        if (tables.length > 0) await query(`TRUNCATE ${tables.join(', ')}`)
+        for (const text of entry.rows) await query(written(text))
+      },
+      flows: Object.fromEntries(Object.entries(plays).map(([who, play]) => [who, flow(play)])),
+      onProgress: () => undefined,
+      ...(entry.deadlocks && { deadlocks: entry.deadlocks }),
+    })
+    return {
+      verdict: report.verdict,
+      milliseconds: Math.round(performance.now() - started),
+      schedules: report.coverage.schedules,
+      message: messageOf(report),
+    }
+  } finally {
+    await Promise.allSettled([...open.values()].map(async (opened) => (await opened).end()))
+  }
+}
+
+function messageOf({ failure, trouble, notes }: Report): string {
+  if (failure === undefined) {
+    return trouble?.message ?? notes.map(({ message }) => message).join(' ')
+  }
+  const order = failure.run.steps.map(({ flow }) => 'abcdef'[flow]).join('')
+  return `${failure.message} (order ${order}, replayed ${failure.reproduced.join(' of ')})`
+}
+
+/** A look at the server that is kept for the life of the process, as libraries and services have them. */
+function firstUse(cache: Variant['cache']): (db: Db) => Promise<unknown> {
+  let known: Promise<unknown> | undefined
+  let value: unknown
+  const look = (ask: Ask): Promise<unknown> => ask('SELECT version() AS version')
+  if (cache === 'promise') return (db) => (known ??= look(db.ask))
+  if (cache === 'none') return () => Promise.resolve()
+  return async (db) => (value ??= await look(db.ask))
+}

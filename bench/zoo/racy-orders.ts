@@ -1,0 +1,189 @@
+/** Races of claims, of locks that protect nothing, of readers in between, and of definitions. */
+import { type Entry, numberOf } from './model.ts'
+
+const jobs = {
+  tables: ['CREATE TABLE job (id int PRIMARY KEY, owner text)'],
+  rows: ['INSERT INTO job VALUES (1, NULL), (2, NULL)'],
+}
+const oldestJob = 'SELECT id FROM job WHERE owner IS NULL ORDER BY id LIMIT 1'
+
+const pair = {
+  tables: ['CREATE TABLE account (id int PRIMARY KEY, n int NOT NULL)'],
+  rows: ['INSERT INTO account VALUES (1, 100), (2, 100)'],
+}
+
+export const racyOrders: readonly Entry[] = [
+  {
+    name: 'claim-without-a-guard',
+    racy: true,
+    why: 'both see job 1 free and take it; a serial order gives out both jobs',
+    ...jobs,
+    async flows(kit) {
+      const id = await numberOf(kit.ask(oldestJob), 'id')
+      await kit.wait()
+      await kit.ask('UPDATE job SET owner = $1 WHERE id = $2', kit.who, id)
+      return kit.answer(200, { job: id })
+    },
+  },
+  {
+    name: 'claim-in-one-statement',
+    racy: true,
+    why: 'whoever waited for the row finds it by its id again, though it has an owner by now',
+    ...jobs,
+    async flows(kit) {
+      await kit.wait()
+      const rows = await kit.ask(
+        `UPDATE job SET owner = $1 WHERE id = (${oldestJob}) RETURNING id`,
+        kit.who,
+      )
+      return kit.answer(200, { job: Number(rows[0]?.['id']) })
+    },
+  },
+  {
+    name: 'claim-released-too-early',
+    racy: true,
+    why: 'in autocommit the row lock is gone when SKIP LOCKED has answered',
+    ...jobs,
+    async flows(kit) {
+      const id = await numberOf(kit.ask(`${oldestJob} FOR UPDATE SKIP LOCKED`), 'id')
+      await kit.wait()
+      await kit.ask('UPDATE job SET owner = $1 WHERE id = $2', kit.who, id)
+      return kit.answer(200, { job: id })
+    },
+  },
+  {
+    name: 'advisory-locks-on-different-keys',
+    racy: true,
+    why: 'each takes a key of its own, so nobody waits for anybody',
+    ...pair,
+    flows: (kit) =>
+      kit.transaction(async (ask) => {
+        await ask('SELECT 1 AS got FROM pg_advisory_xact_lock($1::int)', kit.who === 'a' ? 11 : 12)
+        const n = await numberOf(ask('SELECT n FROM account WHERE id = 1'))
+        await kit.wait()
+        await ask('UPDATE account SET n = $1 WHERE id = 1', n - 30)
+        return kit.answer(200)
+      }),
+  },
+  {
+    name: 'advisory-lock-released-too-early',
+    racy: true,
+    why: 'the lock ends with the transaction that reads, and the write is another one',
+    ...pair,
+    async flows(kit) {
+      const n = await kit.transaction(async (ask) => {
+        await ask('SELECT 1 AS got FROM pg_advisory_xact_lock(11)')
+        return await numberOf(ask('SELECT n FROM account WHERE id = 1'))
+      })
+      await kit.wait()
+      await kit.ask('UPDATE account SET n = $1 WHERE id = 1', n - 30)
+      return kit.answer(200)
+    },
+  },
+  {
+    name: 'sum-of-two-reads',
+    racy: true,
+    why: 'the reader sees one account before the transfer and the other one after it',
+    ...pair,
+    flows: {
+      a: (kit) =>
+        kit.transaction(async (ask) => {
+          const one = await numberOf(ask('SELECT n FROM account WHERE id = 1'))
+          await kit.wait()
+          const two = await numberOf(ask('SELECT n FROM account WHERE id = 2'))
+          return kit.answer(200, { sum: one + two })
+        }),
+      b: (kit) =>
+        kit.transaction(async (ask) => {
+          await ask('UPDATE account SET n = n - 30 WHERE id = 1')
+          await ask('UPDATE account SET n = n + 30 WHERE id = 2')
+          return kit.answer(200)
+        }),
+    },
+  },
+  {
+    name: 'transfer-in-two-transactions',
+    racy: true,
+    why: 'between the two statements the money is nowhere, and the reader sees that',
+    ...pair,
+    flows: {
+      async a(kit) {
+        const sum = await numberOf(kit.ask('SELECT sum(n)::int AS n FROM account'))
+        return kit.answer(200, { sum })
+      },
+      async b(kit) {
+        await kit.ask('UPDATE account SET n = n - 30 WHERE id = 1')
+        await kit.wait()
+        await kit.ask('UPDATE account SET n = n + 30 WHERE id = 2')
+        return kit.answer(200)
+      },
+    },
+  },
+  {
+    name: 'charged-twice',
+    racy: true,
+    why: 'both look before either notes the key, so both charge',
+    tables: [
+      'CREATE TABLE request (key text PRIMARY KEY)',
+      'CREATE TABLE charge ({record}, cents int)',
+    ],
+    rows: [],
+    async flows(kit) {
+      if ((await kit.ask(`SELECT key FROM request WHERE key = 'k'`)).length > 0) {
+        return kit.answer(200)
+      }
+      await kit.wait()
+      await kit.record(kit.ask, 'charge', { cents: 100 })
+      await kit.ask(`INSERT INTO request VALUES ('k') ON CONFLICT DO NOTHING`)
+      return kit.answer(200)
+    },
+  },
+  {
+    name: 'gone-between-two-reads',
+    racy: true,
+    why: 'a sees the row, b deletes it, and a reads a property of nothing: a TypeError',
+    tables: ['CREATE TABLE named (id int PRIMARY KEY, name text)'],
+    rows: [`INSERT INTO named VALUES (1, 'x')`],
+    flows: {
+      async a(kit) {
+        if ((await kit.ask('SELECT id FROM named WHERE id = 1')).length === 0) {
+          return kit.answer(404)
+        }
+        await kit.wait()
+        const [row] = await kit.ask('SELECT name FROM named WHERE id = 1')
+        return kit.answer(200, { length: (row as { name: string }).name.length })
+      },
+      async b(kit) {
+        await kit.ask('DELETE FROM named WHERE id = 1')
+        return kit.answer(200)
+      },
+    },
+  },
+  {
+    name: 'create-table-if-not-exists',
+    racy: true,
+    why: 'both see no such table; one fails with an error of the server’s own catalogue',
+    tables: [],
+    rows: ['DROP TABLE IF EXISTS made'],
+    async flows(kit) {
+      await kit.wait()
+      await kit.ask('CREATE TABLE IF NOT EXISTS made (id int)')
+      return kit.answer(200)
+    },
+  },
+  {
+    name: 'opposite-orders',
+    racy: true,
+    why: 'each has locked the row that the other one wants: a deadlock, and that is what is asked for',
+    ...pair,
+    deadlocks: 'fail',
+    flows: (kit) =>
+      kit.transaction(async (ask) => {
+        const [first, second] = kit.who === 'a' ? [1, 2] : [2, 1]
+        await ask('UPDATE account SET n = n + 1 WHERE id = $1', first)
+        await kit.wait()
+        await ask('UPDATE account SET n = n + 1 WHERE id = $1', second)
+        return kit.answer(200)
+      }),
+  },
+]

@@ -1,0 +1,189 @@
+/** The questions to `pg_catalog` that a catalogue is made of. None of them locks a table of the user's. */
+
+/** Cheap enough for every run: it tells whether the catalogue has to be read again. */
+export const stampText = `
+  SELECT concat_ws(':',
+    (SELECT concat(count(*), '.', sum(c.oid::int8), '.', sum(c.relnatts))
+     FROM pg_catalog.pg_class c
+     WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'S', 'v', 'm', 'f', 'i')),
+    (SELECT concat(count(*), '.', sum(t.oid::int8)) FROM pg_catalog.pg_trigger t),
+    (SELECT concat(count(*), '.', sum(k.oid::int8))
+     FROM pg_catalog.pg_constraint k WHERE k.oid >= 16384),
+    (SELECT concat(count(*), '.', sum(d.oid::int8)) FROM pg_catalog.pg_attrdef d),
+    (SELECT concat(count(*), '.', sum(p.oid::int8))
+     FROM pg_catalog.pg_proc p WHERE p.oid >= 16384)) AS stamp`
+
+export interface RelationRow {
+  readonly oid: string
+  readonly schema: string
+  readonly name: string
+  readonly kind: string
+  readonly object: string
+  readonly temporary: boolean
+  readonly active: boolean
+  readonly deferred: boolean
+}
+
+export const relationsText = `
+  SELECT c.oid::int8::text AS oid, n.nspname AS schema, c.relname AS name, c.relkind AS kind,
+         coalesce(rn.nspname || '.' || r.relname, n.nspname || '.' || c.relname) AS object,
+         c.relpersistence = 't' AS temporary,
+         c.relkind IN ('r', 'p') AND c.relhasrules OR c.relrowsecurity OR c.relkind IN ('v', 'f')
+           OR EXISTS (SELECT FROM pg_catalog.pg_trigger t
+                      WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
+           -- A query on it reads the tables that inherit from it, and does not name them.
+           OR c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h
+                                           WHERE h.inhparent = c.oid)
+           OR EXISTS (SELECT FROM pg_catalog.pg_depend d
+                      WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid >= 16384
+                        AND d.deptype = 'n'
+                        AND (d.classid = 'pg_attrdef'::regclass AND d.objid IN
+                               (SELECT a.oid FROM pg_catalog.pg_attrdef a WHERE a.adrelid = c.oid)
+                          OR d.classid = 'pg_constraint'::regclass AND d.objid IN
+                               (SELECT k.oid FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid)
+                          OR d.classid = 'pg_class'::regclass AND d.objid IN
+                               (SELECT i.indexrelid FROM pg_catalog.pg_index i
+                                WHERE i.indrelid = c.oid))) AS active,
+         EXISTS (SELECT FROM pg_catalog.pg_trigger t
+                 WHERE t.tgrelid = c.oid AND t.tgdeferrable)
+           OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
+                      WHERE k.conrelid = c.oid AND k.condeferrable) AS deferred
+  FROM pg_catalog.pg_class c
+  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_class r
+    ON c.relispartition AND r.oid = pg_catalog.pg_partition_root(c.oid)
+  LEFT JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
+  WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'S', 'v', 'm', 'f')
+    AND n.nspname NOT LIKE 'pg\\_toast%'`
+
+export interface ForeignKeyRow {
+  readonly child: string
+  readonly parent: string
+  readonly columns: string[]
+  readonly acts: boolean
+  readonly sets: boolean
+}
+
+/**
+ * `acts`: it changes the rows that refer, and does not only look whether there are any. `sets`: it
+ * may give them another value, which is then looked for in the tables that they refer to.
+ */
+export const foreignKeysText = `
+  SELECT k.conrelid::int8::text AS child, k.confrelid::int8::text AS parent,
+         k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd') AS acts,
+         k.confdeltype IN ('n', 'd') OR k.confupdtype IN ('c', 'n', 'd') AS sets,
+         (SELECT array_agg(a.attname::text) FROM pg_catalog.pg_attribute a
+          WHERE a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)) AS columns
+  FROM pg_catalog.pg_constraint k WHERE k.contype = 'f' AND k.conrelid >= 16384`
+
+export interface UniqueRow {
+  readonly relation: string
+  readonly columns: string[]
+  readonly depends: string[]
+  readonly key: boolean
+}
+
+/**
+ * Indexes that keep rows apart. `columns` is empty for an exclusion constraint or an expression;
+ * `depends` are all columns that it looks at, those of its expressions and its WHERE included; a
+ * `key` names one row at most. The primary key comes first.
+ */
+export const uniquesText = `
+  SELECT i.indrelid::int8::text AS relation,
+         CASE WHEN i.indisexclusion THEN '{}' ELSE
+           coalesce((SELECT array_agg(a.attname::text ORDER BY a.attname)
+                     FROM pg_catalog.pg_attribute a
+                     WHERE a.attrelid = i.indrelid
+                       AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])), '{}')
+         END AS columns,
+         coalesce((SELECT array_agg(DISTINCT a.attname::text) FROM pg_catalog.pg_attribute a
+                   WHERE a.attrelid = i.indrelid AND a.attnum > 0
+                     AND (a.attnum = ANY (i.indkey) OR EXISTS
+                       (SELECT FROM pg_catalog.pg_depend d
+                        WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                          AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid
+                          AND d.refobjsubid = a.attnum))), '{}') AS depends,
+         i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                           WHERE a.attrelid = i.indrelid AND NOT a.attnotnull
+                             AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])) AS key
+  FROM pg_catalog.pg_index i
+  WHERE (i.indisunique OR i.indisexclusion) AND i.indrelid >= 16384
+  ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid`
+
+export interface ColumnRow {
+  readonly relation: string
+  readonly column: string
+  readonly type: string | null
+  readonly computed: boolean
+  readonly sequence: string | null
+  readonly random: boolean
+}
+
+const randomFunctions = [
+  'gen_random_uuid',
+  'uuid_generate_v1',
+  'uuid_generate_v4',
+  'uuidv4',
+  'uuidv7',
+]
+
+/** Functions whose values do not come twice. */
+export const drawingFunctions: readonly string[] = ['nextval', ...randomFunctions]
+
+/**
+ * Matches a stored expression that calls one of the functions. PostgreSQL would print the expression too, but it locks
+ * the table to do so, and a flow that waits at the gate may have it locked.
+ */
+export function callsOf(functions: readonly string[]): string {
+  return `(SELECT ':funcid (' || coalesce(string_agg(p.oid::text, '|'), '0') || ') '
+          FROM pg_catalog.pg_proc p WHERE p.proname IN (${functions.map((name) => `'${name}'`).join(', ')}))`
+}
+
+/** In the order of the table. `type` is null where equal values may be written differently. */
+export const columnsText: string = `
+  SELECT a.attrelid::int8::text AS relation, a.attname AS column,
+         CASE WHEN coalesce(l.collisdeterministic, true) THEN y.typname END AS type,
+         a.attgenerated <> '' AS computed,
+         s.objid::int8::text AS sequence,
+         coalesce(d.adbin::text ~ ${callsOf(randomFunctions)}, false) AS random
+  FROM pg_catalog.pg_attribute a
+  JOIN pg_catalog.pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'm', 'f')
+  LEFT JOIN pg_catalog.pg_type y
+    ON y.oid = a.atttypid AND y.typnamespace = 'pg_catalog'::regnamespace
+  LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+  LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  LEFT JOIN LATERAL (
+    -- An identity owns its sequence, a default refers to one.
+    SELECT q.oid AS objid FROM pg_catalog.pg_depend p JOIN pg_catalog.pg_class q
+      ON q.relkind = 'S' AND q.oid IN (p.objid, p.refobjid)
+    WHERE a.attidentity <> '' AND p.deptype = 'i' AND p.classid = 'pg_class'::regclass
+        AND p.refobjid = a.attrelid AND p.refobjsubid = a.attnum
+      OR p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
+        AND p.refclassid = 'pg_class'::regclass AND p.refobjid = q.oid
+    LIMIT 1) s ON a.attidentity <> '' OR a.atthasdef
+  WHERE a.attrelid >= 16384 AND a.attnum > 0 AND NOT a.attisdropped
+  ORDER BY a.attrelid, a.attnum`
+
+export interface CodeRow {
+  readonly name: string
+  readonly kind: 'function' | 'attribute' | 'operator'
+}
+
+/**
+ * Code of the user's: functions, those of one row that `person.title` may call, and operators that
+ * are not written in C.
+ */
+export const codeText = `
+  SELECT DISTINCT proname AS name, 'function' AS kind FROM pg_catalog.pg_proc WHERE oid >= 16384
+  UNION SELECT p.proname, 'attribute' FROM pg_catalog.pg_proc p
+    JOIN pg_catalog.pg_type y ON y.oid = p.proargtypes[0] AND y.typtype = 'c'
+  WHERE p.oid >= 16384 AND p.pronargs = 1
+  UNION SELECT o.oprname, 'operator' FROM pg_catalog.pg_operator o
+    JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode
+    JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+  WHERE o.oid >= 16384 AND l.lanname NOT IN ('c', 'internal')`
+
+export const indexesText = `
+  SELECT oid::int8::text AS oid FROM pg_catalog.pg_class
+  WHERE oid >= 16384 AND relkind IN ('i', 'I', 't', 'c')`

@@ -1,0 +1,81 @@
+/** What a statement sets for its transaction or its session, and what stays behind. */
+import type { Footprint } from '../core/model.ts'
+import type { StatementShape } from './statement-shape.ts'
+import {
+  listOf,
+  nodeOf,
+  type ParsedStatement,
+  stringsOf,
+  textOf,
+  type Tree,
+  walk,
+} from './statement-tree.ts'
+
+type Setting = Pick<StatementShape, 'isolation' | 'forSession' | 'residue'>
+
+export function settingOf(statement: ParsedStatement, calls: ReadonlySet<string>): Setting {
+  const { kind, tree } = statement
+  return {
+    isolation: isolationOf(statement),
+    forSession:
+      kind === 'VariableSetStmt' &&
+      (tree['name'] === 'SESSION CHARACTERISTICS' ||
+        tree['name'] === 'default_transaction_isolation'),
+    residue: residueOf(statement, calls),
+  }
+}
+
+function isolationOf({ kind, tree }: ParsedStatement): Footprint['isolation'] | undefined {
+  if (kind === 'TransactionStmt') return levelOf(optionOf(tree['options']))
+  if (kind !== 'VariableSetStmt') return undefined
+  const single = /^(default_)?transaction_isolation$/.test(textOf(tree, 'name'))
+  return levelOf(single ? listOf(tree['args'])[0] : optionOf(tree['args']))
+}
+
+function optionOf(options: unknown): unknown {
+  return listOf(options)
+    .map((option) => nodeOf(option, 'DefElem'))
+    .find((option) => option?.['defname'] === 'transaction_isolation')?.['arg']
+}
+
+function levelOf(value: unknown): Footprint['isolation'] | undefined {
+  const level = nodeOf(nodeOf(value, 'A_Const'), 'sval')?.['sval']
+  if (typeof level !== 'string') return undefined
+  const name = level.toLowerCase()
+  if (name === 'serializable' || name === 'repeatable read') return name
+  return 'read committed'
+}
+
+function residueOf(
+  { kind, tree }: ParsedStatement,
+  calls: ReadonlySet<string>,
+): Setting['residue'] {
+  if ([...calls].some((call) => /^pg(_try)?_advisory_lock(_shared)?$/.test(call))) return 'locks'
+  if (kind === 'VariableSetStmt') {
+    const lasts = tree['is_local'] !== true && tree['name'] !== 'TRANSACTION'
+    return lasts && !textOf(tree, 'kind').startsWith('VAR_RESET') ? 'settings' : undefined
+  }
+  if (kind === 'ListenStmt' || kind === 'PrepareStmt') return 'settings'
+  return makesTemporary(tree) || (calls.has('set_config') && setsForSession(tree))
+    ? 'settings'
+    : undefined
+}
+
+function makesTemporary(tree: Tree): boolean {
+  let found = false
+  walk(tree, (_, node) => {
+    if (node['relpersistence'] === 't') found = true
+  })
+  return found
+}
+
+/** A `set_config` whose last argument is not plainly `true` may outlive the transaction. */
+function setsForSession(tree: Tree): boolean {
+  let lasting = false
+  walk(tree, (name, node) => {
+    if (name !== 'FuncCall' || stringsOf(node['funcname']).at(-1) !== 'set_config') return
+    const local = nodeOf(nodeOf(listOf(node['args'])[2], 'A_Const'), 'boolval')
+    if (local?.['boolval'] !== true) lasting = true
+  })
+  return lasting
+}
