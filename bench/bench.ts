@@ -4,6 +4,7 @@ import type { Comparison } from './harness/compare.ts'
 import { readCommand } from './harness/read-command.ts'
 import { capacity } from './scenarios/capacity.ts'
 import { claims } from './scenarios/claims.ts'
+import { deadlines } from './scenarios/deadlines.ts'
 import { hotKey } from './scenarios/hot-key.ts'
 import { ledger } from './scenarios/ledger.ts'
 import { ledgerBystander } from './scenarios/ledger-bystander.ts'
@@ -31,6 +32,7 @@ const { name, scenario, values } = readCommand({
     observe,
     capacity,
     shards,
+    deadlines,
   } satisfies Record<string, BenchScenario>,
   options: { quick: { type: 'boolean' }, json: { type: 'boolean' } },
   about: {

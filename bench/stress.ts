@@ -5,7 +5,9 @@ import type { StressScenario } from './harness/stress-scenario.ts'
 import { bodies } from './stress/bodies.ts'
 import { claims } from './stress/claims.ts'
 import { connections } from './stress/connections.ts'
+import { explorer } from './stress/explorer.ts'
 import { faults } from './stress/faults.ts'
+import { hostile } from './stress/hostile.ts'
 import { leases } from './stress/leases.ts'
 import { ledger } from './stress/ledger.ts'
 import { ledgerModel } from './stress/ledger-model.ts'
@@ -13,6 +15,7 @@ import { locks } from './stress/locks.ts'
 import { once } from './stress/once.ts'
 import { schedule } from './stress/schedule.ts'
 import { shards } from './stress/shards.ts'
+import { shardsOutage } from './stress/shards-outage.ts'
 import { stock } from './stress/stock.ts'
 import { transfers } from './stress/transfers.ts'
 import { upgrade } from './stress/upgrade.ts'
@@ -34,6 +37,8 @@ const shape = {
     shards,
     faults,
     bodies,
+    hostile,
+    explorer,
   } satisfies Record<string, StressScenario>,
   options: {
     seconds: { type: 'string' },
@@ -41,14 +46,19 @@ const shape = {
     count: { type: 'string' },
     commands: { type: 'string' },
     control: { type: 'string' },
+    only: { type: 'string' },
+    outage: { type: 'boolean' },
     json: { type: 'boolean' },
   },
   about: {
     seconds: 'about how long to run; without it, the full number of rounds',
     seed: 'a whole number; the same one makes the same choices',
-    count: 'how many bodies, transfers or movements (only of `bodies`, `transfers` and `upgrade`)',
+    count:
+      'how many bodies, calls, transfers, movements or explorations of each flow (only of `bodies`, `hostile`, `transfers`, `upgrade` and `explorer`)',
     commands: 'how many commands to generate (only of `ledger-model`)',
-    control: 'only this control (of `bodies` and `ledger-model`)',
+    control: 'only this control (of `bodies`, `hostile`, `explorer` and `ledger-model`)',
+    only: 'only the flow of this name, without controls (only of `explorer`)',
+    outage: 'one of four primaries fails instead of buckets being moved (only of `shards`)',
     json: 'the last line of the output is one JSON object',
   },
 } as const
@@ -58,17 +68,22 @@ const seed = number('seed', values.seed, 0) ?? randomInt(2 ** 31)
 const seconds = number('seconds', values.seconds, 1)
 const count = number('count', values.count, 1) ?? number('commands', values.commands, 1)
 
-const allowed: StressScenario = scenario
+if (values.outage === true && name !== 'shards') refuse(shape, '--outage is only of shards')
+const allowed: StressScenario = values.outage === true ? shardsOutage : scenario
 if (values.control !== undefined && allowed.controls?.includes(values.control) !== true) {
   refuse(shape, `${name} has no control "${values.control}" that can be run alone`)
 }
+if (values.only !== undefined && allowed.names?.includes(values.only) !== true) {
+  refuse(shape, `${name} has no "${values.only}" that can be run alone`)
+}
 
-console.log(`${name}: ${scenario.about}\nseed ${seed}`)
-const { operations, violations, controls, notes, coverage } = await scenario.run({
+console.log(`${name}: ${allowed.about}\nseed ${seed}`)
+const { operations, violations, controls, notes, coverage, ratios, figures } = await allowed.run({
   seconds,
   seed,
   count,
   control: values.control,
+  only: values.only,
   progress: (text) => process.stderr.write(`${text}\n`),
 })
 
@@ -84,9 +99,11 @@ if (values.json === true) {
       scenario: name,
       seed,
       operations,
+      ...figures,
       violations: violations.length,
       controls,
       coverage,
+      ratios,
     }),
   )
 }

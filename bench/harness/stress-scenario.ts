@@ -11,6 +11,10 @@ export interface StressResult {
   readonly notes: readonly string[]
   /** How often what was generated, by sort; shown with `--json`. */
   readonly coverage?: Readonly<Record<string, Readonly<Record<string, number>>>>
+  /** What was measured against the same run; shown with `--json`. */
+  readonly ratios?: Readonly<Record<string, number>>
+  /** What was counted, by the names that it has in the object of `--json`. */
+  readonly figures?: Readonly<Record<string, number>>
 }
 
 /** What `npm run stress` can run. */
@@ -18,6 +22,8 @@ export interface StressScenario {
   readonly about: string
   /** Names that `--control` takes. */
   readonly controls?: readonly string[]
+  /** Names that `--only` takes. */
+  readonly names?: readonly string[]
   run(options: {
     /** About how long to run; without it the scenario does its full number of rounds. */
     readonly seconds: number | undefined
@@ -27,6 +33,8 @@ export interface StressScenario {
     readonly count?: number | undefined
     /** Run this control only, for scenarios that can. */
     readonly control?: string | undefined
+    /** Run this one of `names` only, without controls. */
+    readonly only?: string | undefined
     readonly progress: (text: string) => void
   }): Promise<StressResult>
 }

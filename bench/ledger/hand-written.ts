@@ -1,5 +1,5 @@
 import { withClient } from '@holdfast/testkit'
-import type { Pool, PoolClient } from 'pg'
+import type { PoolClient } from 'pg'
 import { limit } from './open-ledger.ts'
 
 /** What someone who knows PostgreSQL well writes for one quota: counters, movements, unique ids. */
@@ -39,22 +39,4 @@ export async function consumeByHand(
     prepared ? { name: 'consume', text, values } : { text, values },
   )
   if (rowCount !== 1) throw new Error('there should have been enough')
-}
-
-/** Somebody's transaction, in which `body` is the only statement. */
-export async function inTransaction(
-  pool: Pool,
-  body: (client: PoolClient) => Promise<unknown>,
-): Promise<void> {
-  const client = await pool.connect()
-  try {
-    await client.query('BEGIN')
-    await body(client)
-    await client.query('COMMIT')
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  } finally {
-    client.release()
-  }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
+import { byHand } from '../harness/by-hand.ts'
 import type { Bar, Contest, Side } from '../harness/compare.ts'
 import {
   type Caller,
@@ -9,7 +10,7 @@ import {
 } from '../harness/compare-latency.ts'
 import type { Comparison } from '../harness/compare.ts'
 import { bareSide } from '../ledger/bare-batches.ts'
-import { consumeByHand, inTransaction } from '../ledger/hand-written.ts'
+import { consumeByHand } from '../ledger/hand-written.ts'
 import { anyKey, type History, keyOf } from '../ledger/load-history.ts'
 import { type LedgerOn, ledgerOn } from '../ledger/open-ledger.ts'
 import { fillUsage, textbookSide } from '../ledger/textbook.ts'
@@ -120,13 +121,13 @@ export function joinedVsCte(ground: Ground, prepared: boolean): Contest {
     baseline: {
       label: `BEGIN, guarded UPDATE and INSERT in one statement${prepared ? ', prepared by name' : ''}, COMMIT`,
       operation: () =>
-        inTransaction(pool, (client) => consumeByHand(client, pick(), randomUUID(), prepared)),
+        byHand(pool, (client) => consumeByHand(client, pick(), randomUUID(), prepared)),
     },
   }
 }
 
 export function joined({ ledger, pool, pick }: Ground): Promise<void> {
-  return inTransaction(pool, (client) =>
+  return byHand(pool, (client) =>
     ledger.quota.consume(client, pick(), 1, { operationId: randomUUID() }),
   )
 }

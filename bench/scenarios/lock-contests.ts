@@ -3,6 +3,7 @@ import type { Pool, PoolClient } from 'pg'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, lockKey } from '../../packages/holdfast/src/index.ts'
 import type { LockOptions } from '../../packages/holdfast/src/locks/index.ts'
+import { byHand } from '../harness/by-hand.ts'
 import type { Contest, Side } from '../harness/compare.ts'
 import { openPool } from '../harness/open-pool.ts'
 
@@ -20,21 +21,6 @@ const otherKeys = 1_000
 const queued = 8
 
 const anyNumber = (): number => Math.floor(Math.random() * 2 ** 48)
-
-/** Transactions as people write them by hand. */
-async function byHand(pool: Pool, locks: (client: PoolClient) => Promise<unknown>): Promise<void> {
-  const client = await pool.connect()
-  try {
-    await client.query('BEGIN')
-    await locks(client)
-    await client.query('COMMIT')
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  } finally {
-    client.release()
-  }
-}
 
 const lockText = 'SELECT pg_advisory_xact_lock($1)'
 const emptyBody = async (): Promise<void> => {}

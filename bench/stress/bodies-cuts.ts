@@ -1,5 +1,4 @@
-/** A text of a source file, and what stands in its place when the protection is gone. */
-export type Edit = readonly [text: RegExp, instead: string]
+import type { Cuts, Edit } from '../harness/cut-sources.ts'
 
 export const controlNames = ['t1', 'commit_tag', 'marker', 'late', 'savepoint'] as const
 export type ControlName = (typeof controlNames)[number]
@@ -15,7 +14,7 @@ const unread: Edit = [
 ]
 
 /** What is taken away for each control, by file of packages/holdfast/src. */
-export const cuts: Readonly<Record<ControlName, Readonly<Record<string, readonly Edit[]>>>> = {
+export const cuts: Readonly<Record<ControlName, Cuts>> = {
   /** T1 of the review: a body may end its transaction, and nobody asks afterwards who did. */
   t1: {
     'drivers/leash.ts': [unread, [/throw endedInside\(/g, 'void (']],
@@ -32,7 +31,7 @@ export const cuts: Readonly<Record<ControlName, Readonly<Record<string, readonly
   marker: {
     'engines/postgres/lock-holders.ts': [
       [
-        /SELECT EXISTS \([^)]*\(\) AND l\.granted AND l\.mode IN \$\{modes\} AND \$\{lockTableRow\}\)::text AS held/g,
+        /SELECT EXISTS \([^)]*\(\) AND l\.granted[^\n]* AS held/g,
         "SELECT (pg_catalog.strpos(coalesce($${marker}, ''), ',x' || number || ',') > 0)::text AS held",
       ],
     ],

@@ -1,7 +1,6 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { startPgBouncer, startPostgres } from '@holdfast/testkit'
 import type { ControlOutcome, StressScenario } from '../harness/stress-scenario.ts'
+import { askWeakened } from '../harness/weakened-process.ts'
 import { type ControlName, controlNames, isControlName } from './bodies-cuts.ts'
 import { allLanes, type Found, hunt } from './bodies-hunt.ts'
 import { prepareDatabases, type Servers } from './bodies-lane.ts'
@@ -91,18 +90,12 @@ export const bodies: StressScenario = {
 
 /** The same hunt in another process, whose library lacks a protection, until it has found one lie. */
 async function without(name: ControlName, order: ControlOrder): Promise<ControlReport> {
-  const child = fork(new URL('./bodies-control.ts', import.meta.url), {
-    execArgv: ['--import', new URL('./bodies-weakened.ts', import.meta.url).href],
-    env: { ...process.env, BODIES_WITHOUT: name },
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
-  const ended = once(child, 'exit')
-  child.send(order)
-  const told = await Promise.race([
-    once(child, 'message').then(([report]) => report as ControlReport),
-    ended.then(([code]) => `the process of control ${name} ended with ${code}`),
-  ])
-  if (typeof told === 'string') throw new Error(told)
-  await ended
-  return told
+  return await askWeakened<ControlReport>(
+    {
+      program: new URL('./bodies-control.ts', import.meta.url),
+      cutting: new URL('./bodies-weakened.ts', import.meta.url),
+      env: { BODIES_WITHOUT: name },
+    },
+    order,
+  )
 }

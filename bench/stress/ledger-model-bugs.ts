@@ -19,7 +19,7 @@ const bugs = {
     ['app/apply', /THEN greatest\(moment, refilled\)/g, 'THEN moment'],
     [
       'internal/flows_in',
-      /greatest\((floor\(.*\)), 0\)::bigint/g,
+      /greatest\(pg_catalog\.floor\([^]*\), 0\)::bigint/g,
       'floor(extract(epoch FROM moment - filled_at) * 1000000 / every_us)::bigint',
     ],
   ],
@@ -35,7 +35,7 @@ const bugs = {
   day_of_change: [
     [
       'internal/first_moment',
-      /THEN x\.later - x\.back ELSE x\.later END/g,
+      /THEN x\.later OPERATOR\(pg_catalog\.-\) x\.back ELSE x\.later END/g,
       'THEN x.later ELSE x.later END',
     ],
   ],

@@ -9,6 +9,7 @@ import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../packages/holdfast/src/index.ts'
 import { shardedDriver } from '../../packages/holdfast/src/shards/index.ts'
 import { type AppLine, type AppOrder, type AppSetup, seatsOfKey } from './shards-model.ts'
+import { any, insistOn } from './shards-callers.ts'
 
 /** At work on keys that move, and on others. */
 const [workers, otherWorkers] = [3, 4]
@@ -86,18 +87,4 @@ async function run({ urls, file, moving, others, thinkMs: atFirst }: AppSetup): 
   for (let at = 0; at < workers; at += 1) void worker()
   for (let at = 0; at < otherWorkers; at += 1) void otherWorker()
   process.send?.('ready')
-}
-
-async function insistOn<T>(act: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await act()
-    } catch {
-      await after(20)
-    }
-  }
-}
-
-function any<T>(items: readonly T[]): T {
-  return items[Math.floor(Math.random() * items.length)] as T
 }

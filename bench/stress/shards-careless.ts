@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { waitUntil } from '@holdfast/testkit'
+import type { Pool } from 'pg'
 import { bucketOf } from '../../packages/holdfast/src/core/bucket.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../packages/holdfast/src/index.ts'
@@ -56,7 +57,7 @@ export async function moveCarelessly(
     const { rowCount } = await target.query('SELECT FROM holdfast.shard_end WHERE move = $1', [id])
     return rowCount === 1 || undefined
   })
-  await target.query(`SELECT holdfast.take_move($1, '{1}')`, [id])
+  await takeAsItIs(target, id)
   if (without === 'wait') {
     await client.query('COMMIT')
     write({ ...line, outcome: 'ok' })
@@ -69,6 +70,28 @@ export async function moveCarelessly(
   }
   client.release()
   await cluster.moves.resume(id)
+}
+
+/** What has come is enough, or counting would tell. Rows keep coming: both look at the same moment, or once more. */
+async function takeAsItIs(target: Pool, id: string): Promise<void> {
+  const client = await target.connect()
+  try {
+    await waitUntil('the target takes it', async () => {
+      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+      try {
+        await client.query('SELECT holdfast.expect_rows($1, holdfast.count_move($1))', [id])
+        await client.query(`SELECT holdfast.take_move($1, '{1}')`, [id])
+        await client.query('COMMIT')
+        return true
+      } catch (error) {
+        await client.query('ROLLBACK')
+        if (!['HF009', '40001'].includes((error as { code?: string }).code ?? '')) throw error
+        return undefined
+      }
+    })
+  } finally {
+    client.release()
+  }
 }
 
 async function movements({ pools }: Cluster, name: Name, bucket: number): Promise<number> {

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
+import type pg from 'pg'
 import { bucketOf } from '../../packages/holdfast/src/core/bucket.ts'
 import { auditOf } from '../ledger/audit-of.ts'
 import { type AppLine, seatsOfKey } from './shards-model.ts'
-import { type Cluster, type Name, names, ownersOf } from './shards-cluster.ts'
+import { ownersOf } from './shards-cluster.ts'
 
 /** What is in the tables of the server that has a bucket. */
 interface Kept {
@@ -10,13 +11,20 @@ interface Kept {
   readonly effects: ReadonlyMap<string, number>
 }
 
+/** Servers that buckets are on, by their names. */
+export interface Primaries {
+  readonly urls: Readonly<Record<string, string>>
+  readonly pools: Readonly<Record<string, pg.Pool>>
+}
+
 /** What should not be, given what applications were told; one sentence each. */
 export async function checkHistories(
-  cluster: Cluster,
+  cluster: Primaries,
   keys: readonly string[],
   files: readonly string[],
 ): Promise<{ readonly violations: string[]; readonly operations: number }> {
   const violations: string[] = []
+  const names = Object.keys(cluster.pools)
   const lines = files.flatMap(linesOf)
   const begun = new Map(lines.map((line) => [line.id, line]))
   const ended = new Map(
@@ -40,7 +48,7 @@ export async function checkHistories(
     violations.push(...judge(key, kept, begun, ended))
   }
   for (const name of names) {
-    const { found, problems } = await auditOf(cluster.urls[name])
+    const { found, problems } = await auditOf(cluster.urls[name] as string)
     if (found > 0)
       violations.push(`audit of ${name}: ${found} problems, ${problems[0]?.what ?? ''}`)
   }
@@ -74,9 +82,12 @@ function judge(
   return wrong
 }
 
-async function keptOf(cluster: Cluster, name: Name, bucket: number): Promise<Kept> {
+async function keptOf(cluster: Primaries, name: string, bucket: number): Promise<Kept> {
   const counted = async (sql: string): Promise<ReadonlyMap<string, number>> => {
-    const { rows } = await cluster.pools[name].query<{ id: string; times: number }>(sql, [bucket])
+    const { rows } = await (cluster.pools[name] as pg.Pool).query<{ id: string; times: number }>(
+      sql,
+      [bucket],
+    )
     return new Map(rows.map(({ id, times }) => [id, times]))
   }
   return {

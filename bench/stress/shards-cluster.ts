@@ -93,13 +93,15 @@ export function keysIn(
 }
 
 /** The primaries that say they have a bucket. */
-export async function ownersOf({ pools }: Pick<Cluster, 'pools'>, bucket: number): Promise<Name[]> {
-  const owners: Name[] = []
-  for (const name of names) {
-    const found = await pools[name].query(
-      'SELECT FROM holdfast.shard_map WHERE bucket = $1 AND here',
-      [bucket],
-    )
+export async function ownersOf<N extends string>(
+  { pools }: { readonly pools: Readonly<Record<N, pg.Pool>> },
+  bucket: number,
+): Promise<N[]> {
+  const owners: N[] = []
+  for (const [name, pool] of Object.entries<pg.Pool>(pools) as [N, pg.Pool][]) {
+    const found = await pool.query('SELECT FROM holdfast.shard_map WHERE bucket = $1 AND here', [
+      bucket,
+    ])
     if (found.rowCount === 1) owners.push(name)
   }
   return owners

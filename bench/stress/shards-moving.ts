@@ -29,6 +29,7 @@ const steps = [
   'quiet',
   'ended',
   'arrived',
+  'counted',
   'taken',
   'handed over',
   'closed',
