@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Cluster } from './core/model.ts'
 import { summaryOf } from './report/run-report.ts'
 import { writeReport } from './report/write-report.ts'
 import type { EpisodeResult } from './run/episode.ts'
@@ -77,7 +76,7 @@ const { episodes, broken, pictured } = await tier.run({
   progress: say,
 })
 const run = {
-  tier: values.tier as Cluster['tier'],
+  tier: values.tier,
   seed,
   startedAt,
   episodes: [...earlier, ...episodes],
@@ -100,6 +99,9 @@ process.stdout.write(
       : { failovers: struck.filter((name) => tier.isFailover(name)).length }),
     operations,
     violations,
+    ...(values.tier === 'lagging'
+      ? { episodesWithLosses: run.episodes.filter(({ lost }) => lost !== undefined).length }
+      : {}),
     broken: broken.length,
     recoveredMs,
     report: join(folder, 'report.html'),

@@ -75,7 +75,7 @@ export const explorer: StressScenario = {
       const percent = `${(share * 100).toFixed(1)} %`
       notes.push(
         `${tally.explorations} explorations of ${covered} of ${chosen.length} entries in ${hunted} s: ` +
-          `${tally.wrong['false race']} false races, ${tally.wrong['false green']} false green, ${percent} decided`,
+          `${tally.wrong['false race']} false races, ${tally.wrong['false green']} false green, ${tally.wrong['wrong story']} wrong stories, ${percent} decided`,
       )
       if (share < mustBeDecided) violations.push(`only ${percent} of the explorations were decided`)
     }
@@ -89,6 +89,7 @@ export const explorer: StressScenario = {
         entries: covered,
         false_races: tally.wrong['false race'],
         false_green: tally.wrong['false green'],
+        wrong_stories: tally.wrong['wrong story'],
         decided: share,
       },
     }

@@ -1,11 +1,13 @@
 import { withClient } from '@holdfast/testkit'
 import type { Report } from '../../packages/race/src/core/model.ts'
 import { explore } from '../../packages/race/src/explore.ts'
+import { explainRace } from '../../packages/race/src/report/explain-race.ts'
 import type { FlowContext } from '../../packages/race/src/run/options.ts'
 import { loadClient, type OpenDb } from './clients.ts'
 import { entryNamed } from './entries.ts'
 import { createKit, type Origins, setUp, textsOf } from './kit.ts'
-import type { Ask, Db, Play, Row } from './model.ts'
+import type { Ask, Db, Entry, Play, Row } from './model.ts'
+import { wrongStory } from './stories.ts'
 import type { Task, Variant } from './variants.ts'
 
 /** What the explorer said of a task. */
@@ -15,6 +17,8 @@ export interface Said {
   readonly schedules: number
   /** The failure, the trouble or the notes, for people. */
   readonly message: string
+  /** What is wrong with the story of a race. */
+  readonly story?: string
 }
 
 /** Generous: 400 ms of waiting in each of some dozens of runs. */
@@ -66,10 +70,25 @@ export async function exploreTask(url: string, task: Task, origins: Origins): Pr
       milliseconds: Math.round(performance.now() - started),
       schedules: report.coverage.schedules,
       message: messageOf(report),
+      ...storyOf(entry, report),
     }
   } finally {
     await Promise.allSettled([...open.values()].map(async (opened) => (await opened).end()))
   }
+}
+
+/** Steps without a line are those of a client that sends several statements together. */
+function storyOf({ name, racy }: Entry, report: Report): Pick<Said, 'story'> {
+  const told = explainRace(report)
+  if (told === undefined || !racy) return {}
+  const lost = report.failure?.run.steps.find(
+    ({ from, half, statements }) =>
+      from === undefined && half !== 'commit' && /FROM|INTO|UPDATE/.test(statements.join()),
+  )
+  const story =
+    wrongStory(name, told) ??
+    (lost && `nobody knows which line sent (${lost.index + 1}) ${lost.statements.join('; ')}`)
+  return story === undefined ? {} : { story }
 }
 
 function messageOf({ failure, trouble, notes }: Report): string {

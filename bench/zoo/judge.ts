@@ -3,13 +3,14 @@ import { entryNamed } from './entries.ts'
 import { shown, type Task } from './variants.ts'
 import type { WorkerReport } from './worker.ts'
 
-export type Wrong = 'false race' | 'false green' | 'undecided' | 'failed'
+export type Wrong = 'false race' | 'false green' | 'wrong story' | 'undecided' | 'failed'
 
 /** How a report is wrong; undefined if it is right. */
 export function wrongOf(task: Task, { said }: WorkerReport): Wrong | undefined {
   if (said === undefined) return 'failed'
   const { racy } = entryNamed(task.entry)
-  if (said.verdict === 'race') return racy ? undefined : 'false race'
+  if (said.verdict === 'race' && racy) return said.story === undefined ? undefined : 'wrong story'
+  if (said.verdict === 'race') return 'false race'
   if (said.verdict === 'race-free') return racy ? 'false green' : undefined
   return 'undecided'
 }
@@ -17,7 +18,8 @@ export function wrongOf(task: Task, { said }: WorkerReport): Wrong | undefined {
 /** One sentence with all that is needed to run it again. */
 export function sentence(wrong: Wrong, task: Task, { said, message }: WorkerReport): string {
   const verdict = said === undefined ? 'explore() failed' : said.verdict
-  return `${wrong}: ${task.entry}, ${verdict} (${shown(task.variant)}): ${message}; again: --only ${task.entry} --seed ${task.seed}`
+  const what = said?.story ?? message
+  return `${wrong}: ${task.entry}, ${verdict} (${shown(task.variant)}): ${what}; again: --only ${task.entry} --seed ${task.seed}`
 }
 
 export interface Tally {
@@ -31,7 +33,7 @@ export interface Tally {
 export function createTally(): Tally {
   return {
     explorations: 0,
-    wrong: { 'false race': 0, 'false green': 0, undecided: 0, failed: 0 },
+    wrong: { 'false race': 0, 'false green': 0, 'wrong story': 0, undecided: 0, failed: 0 },
     sentences: [],
     undecided: [],
     coverage: {},

@@ -51,7 +51,7 @@ function checkHook(
     }
   }
   const ran = told.filter(({ answered }) => !(answered as Received).replayed)
-  if (ran.length > 1) findings.add('applied_twice', `${hook} was new to ${ran.length} callers`)
+  if (ran.length > 1) findings.add('told_twice', `${hook} was new to ${ran.length} callers`)
   if (effect !== undefined && attempts.every(({ outcome }) => outcome === 'failed')) {
     const codes = attempts.map(({ code }) => code).join(', ')
     findings.add('failed_present', `${hook} is there, and was ${codes}`)

@@ -1,4 +1,4 @@
-import type { Cluster, HistoryEvent, Outcome, Seed, Violation } from '../core/model.ts'
+import type { HistoryEvent, Outcome, Seed, Violation } from '../core/model.ts'
 
 export type OutcomeCounts = Readonly<Record<Outcome, number>>
 
@@ -18,7 +18,7 @@ export interface EpisodeReport {
 
 /** A run of many episodes. */
 export interface RunReport {
-  readonly tier: Cluster['tier']
+  readonly tier: string
   readonly seed: Seed
   readonly startedAt: string
   readonly episodes: readonly EpisodeReport[]

@@ -22,6 +22,8 @@ import { within } from './within.ts'
 export interface EpisodeResult extends EpisodeReport {
   /** Faults that could not strike, and why: another one was there first. */
   readonly missed: readonly string[]
+  /** Rules that were broken because something confirmed was lost, in a tier that does not promise to keep it. */
+  readonly lost?: readonly string[]
   /** From the end of the faults until each workload had done something again. */
   readonly recoveryMs: Readonly<Record<string, number>>
   /** Where the time went. */

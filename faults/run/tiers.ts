@@ -32,6 +32,19 @@ const killedNotDark =
 const clockNote =
   'Clock jumps replace Date in the application; timers and the monotonic clock stay right, as they do on a real machine.'
 
+/** What follows from the loss of confirmed commits, in the words of the checks. */
+const losses: ReadonlySet<string> = new Set([
+  'acknowledged_lost',
+  'answer_differs',
+  'not_linearizable',
+  'replay_differs',
+  'tick_lost',
+  'told_twice',
+])
+const lossyFailovers = pairFaults.filter(({ name }) =>
+  ['failover', 'failover_behind'].includes(name),
+)
+
 export const tiers: Readonly<Record<string, Tier>> = {
   single: {
     about: 'one server behind PgBouncer: every fault but failover',
@@ -65,6 +78,28 @@ export const tiers: Readonly<Record<string, Tier>> = {
             choices.only === undefined ? pairCompanions : [],
           ),
       }),
+  },
+  lagging: {
+    about:
+      'the same with an asynchronous standby that is behind: what is promised although commits are lost',
+    failovers: failoversPerEpisode,
+    isFailover: (name) => pairFaults.some((fault) => fault.name === name),
+    notes: [
+      killedNotDark,
+      'synchronous_standby_names is empty: the server confirms what the standby does not have, and a failover loses it. That confirmed work is lost is counted and is no violation. What has to hold all the same: no token comes again or falls behind, nobody writes behind a newer token, nothing is there twice, unasked or in half, no bound is crossed.',
+    ],
+    run: async (choices) => {
+      const result = await runEpisodes({
+        ...choices,
+        start: async () => await startPair({ synchronous: false }),
+        forgiven: losses,
+        plan: (seed: Seed) =>
+          planInTurn(seed, chosen(lossyFailovers, choices.only), failoversPerEpisode),
+      })
+      if (result.episodes.some(({ lost }) => lost !== undefined)) return result
+      const why = 'nothing was ever lost, so nothing was shown'
+      return { ...result, broken: [...result.broken, { number: 0, seed: choices.seed, why }] }
+    },
   },
   patroni: {
     about: 'two servers under Patroni and etcd, behind PgBouncer: failovers as in production',

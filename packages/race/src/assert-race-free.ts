@@ -1,6 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Report } from './core/model.ts'
+import { annotationsOf } from './report/annotations.ts'
+import { jsonReport } from './report/json.ts'
 import { htmlReport } from './report/page/html-report.ts'
 import { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
 
@@ -25,7 +27,14 @@ export function judgeRaceFree(report: Report, options: RaceFreeOptions = {}): Ju
     bounded && !pass
       ? '  accept it   toBeRaceFree({ bounded: true }), if a search within the budget is enough here\n'
       : ''
+  if (!pass) annotate(report)
   return { pass, message: `${tell(report)}${hint}${pageLine(report)}` }
+}
+
+/** In GitHub Actions a race is shown beside the lines that make it. */
+function annotate(report: Report): void {
+  if (process.env['GITHUB_ACTIONS'] !== 'true') return
+  for (const line of annotationsOf(report)) process.stdout.write(`${line}\n`)
 }
 
 /** `toHaveRace`: a race whose message, name or explanation matches. */
@@ -69,7 +78,7 @@ function tell(report: Report, options?: FormatOptions): string {
   return formatReport(report, options)
 }
 
-/** With HOLDFAST_RACE_OUT set, every failure also leaves a page in that folder. */
+/** With HOLDFAST_RACE_OUT set, every failure also leaves a page in that folder, and the same as JSON. */
 function pageLine(report: Report): string {
   const folder = process.env['HOLDFAST_RACE_OUT']
   if (folder === undefined || folder === '' || report.failure === undefined) return ''
@@ -78,7 +87,8 @@ function pageLine(report: Report): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-  const path = resolve(join(folder, `${name === '' ? 'race' : name.slice(0, 80)}.html`))
-  writeFileSync(path, htmlReport(report))
-  return `  page         ${path}\n`
+  const path = resolve(join(folder, name === '' ? 'race' : name.slice(0, 80)))
+  writeFileSync(`${path}.html`, htmlReport(report))
+  writeFileSync(`${path}.json`, jsonReport(report))
+  return `  page         ${path}.html\n`
 }

@@ -9,6 +9,7 @@ export {
   type Fix,
   type RaceExplanation,
 } from './report/explain-race.ts'
+export { type JsonRace, type JsonReport, type JsonStep, jsonReport } from './report/json.ts'
 export { mermaidReport } from './report/mermaid.ts'
 export { htmlReport } from './report/page/html-report.ts'
 export { type ProgressLine, type ProgressStream, progressLine } from './report/progress.ts'

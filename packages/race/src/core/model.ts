@@ -81,6 +81,12 @@ export interface Answer {
   readonly error?: { readonly sqlstate: string; readonly message: string }
 }
 
+/** A line of the code under test. */
+export interface Place {
+  readonly file: string
+  readonly line: number
+}
+
 /** One step of a run, as it happened. */
 export interface Step {
   /** Place in the run, from 0. */
@@ -93,6 +99,8 @@ export interface Step {
   readonly statements: readonly string[]
   /** Parameters as text, `null` for NULL, shown in reports on the user's own machine only. */
   readonly parameters: readonly (string | null)[]
+  /** The line of the code under test that sent it, if it is known. Looked for in replays only: it costs. */
+  readonly from?: Place
   readonly before: TransactionState
   readonly after: TransactionState
   /** Flows whose connections it had to wait for, when it did; empty otherwise. */
@@ -234,6 +242,8 @@ export interface Cast {
   readonly only?: readonly number[]
   /** Each begins when the one before it has ended, in the order of `only`. */
   readonly serial?: boolean
+  /** Find out which lines the statements are sent from. */
+  readonly places?: boolean
 }
 
 /** Why a schedule is a failure. */

@@ -162,6 +162,7 @@ function continued(unit: Unit, rest: Unit): Unit {
     parameterTypes: rest.parameterTypes,
     splittable: unit.splittable && (rest.splittable || rest.statements.length === 0),
     closesCycle: rest.closesCycle,
+    ...(unit.from === undefined ? {} : { from: unit.from }),
   }
 }
 

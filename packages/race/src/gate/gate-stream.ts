@@ -1,4 +1,5 @@
 import { Duplex } from 'node:stream'
+import { currentPlace } from './call-places.ts'
 import { type Gate, type GateSite, openGate } from './open-gate.ts'
 
 /** The socket that node-postgres takes for its own: a gate in the same process. */
@@ -20,6 +21,7 @@ export class GateStream extends Duplex {
         else if (!this.readableEnded) this.push(null)
         this.end()
       },
+      placeOfClient: currentPlace,
     })
     process.nextTick(() => this.emit('connect'))
     return this

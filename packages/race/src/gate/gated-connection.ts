@@ -1,4 +1,4 @@
-import type { TransactionState } from '../core/model.ts'
+import type { Place, TransactionState } from '../core/model.ts'
 import { readBackendPid, readTransactionState } from '../wire/backend.ts'
 import { createFrameReader, type Frame } from '../wire/frame-reader.ts'
 import { syncMessage, writeParse, writeQuery } from '../wire/frontend.ts'
@@ -17,6 +17,8 @@ export interface GateSinks {
   endClient(): void
   /** Opens another session for the same client; resolves with its process. */
   reopen(): Promise<number>
+  /** Where the client was asked to send what arrives, if it is known. */
+  placeOfClient?(): Place | undefined
 }
 
 /** What somebody who schedules wants to hear of a connection. */
@@ -113,10 +115,15 @@ export function createGatedConnection(
         continue
       }
       const piece = collector.push(frame)
-      if (piece) queue.push({ ...piece, owner: identify() })
+      if (piece) queue.push({ ...piece, unit: located(piece.unit), owner: identify() })
     }
     if (client === 'buried') condole()
     else if (client === 'alive') advance()
+  }
+
+  function located(sent: Unit): Unit {
+    const from = sinks.placeOfClient?.()
+    return from === undefined ? sent : { ...sent, from }
   }
 
   /** Looks at the next piece, if the connection is free for it. */

@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net'
+import { placeBehind } from './call-places.ts'
 import { type Gate, type GateSite, openGate } from './open-gate.ts'
 
 /** A port of this machine behind which every connection has a gate. */
@@ -21,6 +22,7 @@ export async function listen(site: GateSite): Promise<GateListener> {
         if (error) client.destroy()
         else client.end()
       },
+      placeOfClient: () => placeBehind(client.remotePort),
     })
     clients.set(client, gate)
     client.on('data', gate.fromClient)

@@ -1,7 +1,12 @@
 import type { Duplex } from 'node:stream'
 import { createStartupReader } from '../wire/frame-reader.ts'
 import { readOpening, writeStart } from '../wire/startup.ts'
-import { createGatedConnection, type GatedConnection, type GateEvents } from './gated-connection.ts'
+import {
+  createGatedConnection,
+  type GatedConnection,
+  type GateEvents,
+  type GateSinks,
+} from './gated-connection.ts'
 import {
   adoptServerSocket,
   openServerSocket,
@@ -30,7 +35,7 @@ export interface Login {
 }
 
 /** The client's end of a gate. */
-export interface ClientEnd {
+export interface ClientEnd extends Pick<GateSinks, 'placeOfClient'> {
   toClient(bytes: Buffer): void
   /** The session is over, with the reason if it did not end by itself. */
   closed(error: Error | undefined): void
@@ -54,6 +59,7 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
     {
       toServer: (bytes) => socket.write(bytes),
       toClient: client.toClient,
+      ...(client.placeOfClient && { placeOfClient: client.placeOfClient }),
       endServer: () => socket.end(),
       endClient: () => client.closed(failure),
       async reopen() {

@@ -1,4 +1,4 @@
-import type { Answer, TransactionState } from '../core/model.ts'
+import type { Answer, Place, TransactionState } from '../core/model.ts'
 
 /** What one connection wants to send next, as the scheduler sees it. */
 export interface Unit {
@@ -12,6 +12,8 @@ export interface Unit {
   readonly splittable: boolean
   /** Ends what an earlier unit of the same cycle executed: a Sync by itself. */
   readonly closesCycle: boolean
+  /** Where it was asked for, if that is known. */
+  readonly from?: Place
 }
 
 /** How a unit that was let pass came to rest at the server. */

@@ -1,8 +1,10 @@
 import type { Failure } from '../core/model.ts'
 import { dependenciesOf } from './dependencies.ts'
 import { overlap } from '../core/footprint.ts'
-import { type History, type Moment, relationOf } from './history.ts'
+import { changedNothing, type History, type Moment, relationOf } from './history.ts'
 import { diagnoseLocks, type LockFault } from './lock-fault.ts'
+import { clauseText } from './shorten.ts'
+import { keyOf } from './words.ts'
 
 /** The names of what can go wrong at PostgreSQL's isolation levels. */
 export type AnomalyName =
@@ -12,6 +14,8 @@ export type AnomalyName =
   | 'write skew'
   | 'stale check'
   | 'read skew'
+  | 'non-repeatable read'
+  | 'intermediate read'
   | 'deadlock'
   | 'unhandled serialization failure'
   | 'unhandled duplicate'
@@ -27,6 +31,8 @@ export interface Anomaly {
   readonly read?: Moment
   /** The commit that made it untrue. */
   readonly commit?: Moment
+  /** An earlier commit of the same flow, which the read did see. */
+  readonly seen?: Moment
   /** What was done on the strength of the read. */
   readonly write?: Moment
   /** The same of the other side, where it did the same. */
@@ -164,7 +170,14 @@ function staleness(history: History): Anomaly | undefined {
       // Without a circle it is only "one before the other", unless the write came after the commit.
       if (!circle && (write === undefined || write.step.index < commit.step.index)) return []
       const found = { read, commit, write, otherRead, otherWrite, object, circle }
-      return [{ ...found, skew: readSkew(back, read), rank: rankOf(found) }]
+      return [
+        {
+          ...found,
+          skew: readSkew(back, read),
+          half: halfSeen(back, read, commit),
+          rank: rankOf(found),
+        },
+      ]
     })
     .toSorted((one, other) => other.rank - one.rank)
   const [best] = candidates
@@ -184,6 +197,7 @@ interface Candidate {
 
 interface Ranked extends Candidate {
   readonly skew: Moment | undefined
+  readonly half: Moment | undefined
   readonly rank: number
 }
 
@@ -203,16 +217,29 @@ function rankOf({ read, commit, write, object, circle }: Candidate): number {
   )
 }
 
-/** The first write of the reader's flow after its read that was committed, the later ones being less to blame. */
+/**
+ * The first write of the reader's flow after its read that was committed, the later ones being less to blame. Else one
+ * before it to the same table, which a look at the result has let stand.
+ */
 function reliedOn({ moments }: History, read: Moment, commit: Moment): Moment | undefined {
-  const later = moments.filter(
+  const own = moments.filter(
     ({ kind, step, transaction }) =>
-      kind === 'write' &&
-      step.flow === read.step.flow &&
-      step.index >= read.step.index &&
-      transaction?.end === 'commit',
+      kind === 'write' && step.flow === read.step.flow && transaction?.end === 'commit',
   )
-  return later.find(({ step }) => step.index > commit.step.index) ?? later[0]
+  const later = own.filter(({ step }) => step.index >= read.step.index)
+  return (
+    later.find(({ step }) => step.index > commit.step.index) ??
+    later[0] ??
+    own.find(
+      (write) =>
+        write.transaction === read.transaction &&
+        readRelations(read).includes(writtenRelation(write) ?? ''),
+    )
+  )
+}
+
+function readRelations({ step }: Moment): string[] {
+  return step.footprint.touches.map(({ object }) => relationOf(object))
 }
 
 function writeBehind({ moments }: History, commit: Moment, object: string): Moment | undefined {
@@ -229,11 +256,22 @@ function writeBehind({ moments }: History, commit: Moment, object: string): Mome
 }
 
 /** A later read of the same flow that did see the other's commit. */
-function readSkew(
-  back: readonly { readonly kind: string; readonly read?: Moment }[],
-  read: Moment,
-): Moment | undefined {
+function readSkew(back: Back, read: Moment): Moment | undefined {
   return back.find(({ kind, read: later }) => kind === 'seen' && later !== read)?.read
+}
+
+type Back = readonly {
+  readonly kind: string
+  readonly read?: Moment
+  readonly commit: Moment
+}[]
+
+/** A commit that the read did see, of a transaction before the one that overtook it. */
+function halfSeen(back: Back, read: Moment, commit: Moment): Moment | undefined {
+  return back.find(
+    (one) =>
+      one.kind === 'seen' && one.read === read && one.commit.transaction !== commit.transaction,
+  )?.commit
 }
 
 /** The relation that a step wrote: the one it names, else the first that it could have written. */
@@ -255,9 +293,13 @@ function anomalyOf(history: History, found: Ranked): Anomaly {
     ...(otherWrite === undefined ? {} : { otherWrite }),
   }
   if (write === undefined) {
-    return found.skew === undefined
+    if (found.skew !== undefined) {
+      const name = readTheSame(read, found.skew) ? 'non-repeatable read' : 'read skew'
+      return { name, ...steps, otherRead: found.skew }
+    }
+    return found.half === undefined
       ? { name: 'stale check', ...steps }
-      : { name: 'read skew', ...steps, otherRead: found.skew }
+      : { name: 'intermediate read', ...steps, seen: found.half }
   }
   const lockFault = diagnoseLocks(history, { read, commit, write })
   return {
@@ -270,10 +312,12 @@ function anomalyOf(history: History, found: Ranked): Anomaly {
 
 function nameOfStale({ read, object, otherRead, otherWrite }: Ranked, write: Moment): AnomalyName {
   const sameRelation = relationOf(object) === writtenRelation(write)
-  const verbs = [write.statement.verb, otherWrite?.statement.verb]
+  const verbs = [verbOf(write), otherWrite && verbOf(otherWrite)]
   if (sameRelation && verbs.every((verb) => verb === 'INSERT')) return 'check-then-insert'
   if (sameRelation && !verbs.includes('INSERT') && otherWrite !== undefined) {
     if (!sameRows(write, otherWrite)) return 'write skew'
+    // It replaced nothing, because it found nothing.
+    if (changedNothing(write)) return 'stale check'
     // What is computed from the row as it is loses nothing; only the check before it was stale.
     if (write.statement.assigned.some(({ fromItself }) => fromItself)) return 'stale check'
     return claims(read, write) ? 'double claim' : 'lost update'
@@ -281,11 +325,35 @@ function nameOfStale({ read, object, otherRead, otherWrite }: Ranked, write: Mom
   return otherRead === undefined ? 'stale check' : 'write skew'
 }
 
-/** Unless both name different values of the same column, they may be the same rows. */
+/** As far as rows are known they are compared; else, unless both name different keys, they may be the same. */
 function sameRows(one: Moment, other: Moment): boolean {
-  return !one.statement.where.some(({ column, value }) =>
-    other.statement.where.some((there) => there.column === column && there.value !== value),
+  const rows = [one, other].map((moment) => writtenRows(moment))
+  const [mine = [], theirs = []] = rows
+  if (rows.every(({ length }) => length > 0)) return mine.some((row) => theirs.includes(row))
+  const [key, there] = [keyOf(one), keyOf(other)]
+  return key?.column !== there?.column || key?.value === there?.value
+}
+
+function writtenRows(moment: Moment): string[] {
+  const relation = writtenRelation(moment)
+  return moment.step.footprint.touches
+    .filter(({ mode, object }) => mode === 'lock' && relationOf(object) === relation)
+    .map(({ object }) => object)
+    .filter((object) => object.includes('#'))
+}
+
+/** Two looks at the same rows, and not at two parts of something. */
+function readTheSame(one: Moment, other: Moment): boolean {
+  const objects = one.step.footprint.touches.map(({ object }) => object)
+  return other.step.footprint.touches.some(({ object }) =>
+    objects.some((mine) => overlap(mine, object)),
   )
+}
+
+/** What ON CONFLICT DO UPDATE does to a row that is there is an UPDATE. */
+function verbOf({ statement }: Moment): string {
+  const upsert = clauseText(statement, 'ON')?.includes('DO UPDATE') === true
+  return upsert ? 'UPDATE' : statement.verb
 }
 
 const claiming = /^(?:status|state|claimed|locked|worker|owner|assigned|taken|picked|started)/i

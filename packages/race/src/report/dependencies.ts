@@ -4,7 +4,7 @@
  * happened at once.
  */
 import { overlap } from '../core/footprint.ts'
-import { type History, type Moment } from './history.ts'
+import { changedNothing, type History, type Moment } from './history.ts'
 
 /** `from` must have come before `to`. */
 export interface Dependency {
@@ -51,8 +51,14 @@ function dependenciesOn({ moments }: History, { moment: commit, writes }: Commit
       moment.step.footprint.touches.flatMap(({ object, mode }): Dependency[] => {
         // `*` stands for the snapshot of a whole transaction; its reads are there one by one.
         if (object === '*' || !writes.some((one) => overlap(one, object))) return []
-        if (!moment.statement.looks) return []
         const me = moment.step.flow
+        if (!moment.statement.looks) {
+          // ON CONFLICT DO NOTHING: it met a row, so it has seen it.
+          const met = mode !== 'read' && changedNothing(moment)
+          return met && visible(moment, 'lock', commit.step.index)
+            ? [{ kind: 'seen', from: other, to: me, object, read: moment, commit }]
+            : []
+        }
         if (mode === 'read' || mode === 'lock' || mode === 'attempt') {
           return visible(moment, mode, commit.step.index)
             ? [{ kind: 'seen', from: other, to: me, object, read: moment, commit }]
@@ -82,8 +88,9 @@ function overwritten(
         kind === 'write' &&
         step.flow !== commit.step.flow &&
         transaction?.end === 'commit' &&
-        (transaction.last as number) > commit.step.index,
+        (step.resumedAfter ?? step.index) >= commit.step.index,
     )
+    .filter((write) => !changedNothing(write))
     .flatMap((write) =>
       write.step.footprint.touches
         .filter(({ mode }) => mode === 'lock')

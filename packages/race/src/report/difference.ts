@@ -1,6 +1,6 @@
 import type { Failure, FlowOutcome, Run } from '../core/model.ts'
 import { cut } from './shorten.ts'
-import { times } from './words.ts'
+import { list, times } from './words.ts'
 
 type Row = readonly (string | null)[]
 
@@ -19,19 +19,15 @@ export interface TableDifference {
   readonly changed: readonly { readonly found: Row; readonly serial: Row }[]
 }
 
-/** A flow that ended as in no serial order. */
-export interface OutcomeDifference {
-  readonly who: string
-  readonly found: string
-  readonly serial: readonly string[]
-}
-
 export interface Difference {
   /** Names of the flows, in the serial order that comes nearest; empty if there was none. */
   readonly nearest: readonly string[]
   readonly orders: number
   readonly tables: readonly TableDifference[]
-  readonly outcomes: readonly OutcomeDifference[]
+  /** Which flows ended as in no serial order. */
+  readonly outcomes: readonly string[]
+  /** Each flow ended as it may, and not all of them together. */
+  readonly together?: string
 }
 
 export function differenceOf(whole: Failure, flows: readonly string[]): Difference {
@@ -47,12 +43,24 @@ export function differenceOf(whole: Failure, flows: readonly string[]): Differen
     return { order, tables, weight }
   })
   const [best] = candidates.toSorted((one, other) => one.weight - other.weight)
+  const outcomes = flows.flatMap((who, at) => outcomeDifference(failure, who, at))
+  const together = outcomes.length > 0 ? undefined : togetherOf(failure, flows)
   return {
     nearest: (best?.order ?? []).map((flow) => flows[flow] ?? '?'),
     orders: serial.length,
     tables: best?.tables ?? [],
-    outcomes: flows.flatMap((who, at) => outcomeDifference(failure, who, at)),
+    outcomes,
+    ...(together === undefined ? {} : { together }),
   }
+}
+
+/** `a returned 200 and b returned 200`, where that is in no serial order. */
+function togetherOf({ run, serial }: Failure, flows: readonly string[]): string | undefined {
+  const text = (of: Run): string => list(flows.map((who, at) => `${who} ${outcomeOf(of, at)}`))
+  const found = text(run)
+  const others = [...new Set(serial.map((one) => text(one.run)))]
+  if (others.length === 0 || others.includes(found)) return undefined
+  return `${found}; one after the other, ${others.join(', or ')}`
 }
 
 /** The failure without the columns that the search did not compare. */
@@ -80,18 +88,44 @@ const longest = 400
 /** What is wrong, in one line: the rule that was broken, or what no serial order leaves. */
 export function faultOf(failure: Failure, difference: Difference): string {
   if (failure.kind !== 'not-serial') return cut(failure.message, longest)
-  const { tables, outcomes } = difference
+  const { tables, outcomes, together, nearest } = difference
   const [counted] = tables.filter(({ found, serial }) => !serial.includes(found))
   if (counted !== undefined) {
     const { name, found, serial } = counted
     return `${name} has ${times(found, 'row')}; after every serial order it has ${serial.join(' or ')}`
   }
   const [value] = tables.flatMap((table) => valueFault(compared(failure), table))
-  const [outcome] = outcomes
   if (value !== undefined) return value
-  return outcome === undefined
-    ? cut(failure.message, longest)
-    : `${outcome.who} ${outcome.found}; in every serial order it ${outcome.serial.join(' or ')}`
+  const [outcome] = outcomes
+  const [row] = tables.flatMap((table) => rowFault(table, nearest))
+  return outcome ?? row ?? together ?? cut(failure.message, longest)
+}
+
+/** `doctor b: on_call is false; after a, b it is true, and no serial order leaves all of this` */
+function rowFault(
+  { name, columns, changed, extra, missing }: TableDifference,
+  nearest: readonly string[],
+): string[] {
+  const [first] = changed
+  const at = first ? first.found.findIndex((cell, column) => cell !== first.serial[column]) : -1
+  const after = nearest.join(', ')
+  if (first && at !== -1) {
+    return [
+      `${name} ${first.found[0]}: ${columns[at]} is ${first.found[at] ?? 'NULL'}; after ${after} it is ${first.serial[at] ?? 'NULL'}, and no serial order leaves all of this`,
+    ]
+  }
+  const shown = (row: Row): string => row.map((cell) => cell ?? 'NULL').join(' ')
+  const [more, less] = [extra[0], missing[0]]
+  const instead = less === undefined ? 'does not' : `leaves ${shown(less)}`
+  if (more)
+    return [
+      `${name} has ${shown(more)}; the order ${after} ${instead}, and no serial order leaves all of this`,
+    ]
+  return less
+    ? [
+        `${name} lacks ${shown(less)}, which the order ${after} leaves; no serial order leaves all of this`,
+      ]
+    : []
 }
 
 /** `stock A-1: qty is 4; after every serial order it is 3` */
@@ -155,10 +189,11 @@ function text(row: Row): string {
   return JSON.stringify(row)
 }
 
-function outcomeDifference({ run, serial }: Failure, who: string, at: number): OutcomeDifference[] {
+function outcomeDifference({ run, serial }: Failure, who: string, at: number): string[] {
   const found = outcomeOf(run, at)
   const others = [...new Set(serial.map((one) => outcomeOf(one.run, at)))]
-  return others.length === 0 || others.includes(found) ? [] : [{ who, found, serial: others }]
+  if (others.length === 0 || others.includes(found)) return []
+  return [`${who} ${found}; one after the other it ${others.join(' or ')}`]
 }
 
 function outcomeOf({ outcomes }: Run, at: number): string {

@@ -1,10 +1,10 @@
 import type { Report } from '../core/model.ts'
 import type { AnomalyName } from './anomaly.ts'
 import { explainFailure } from './explain.ts'
-import type { Fix } from './fixes.ts'
+import type { Fix } from './fix.ts'
 
 export type { AnomalyName } from './anomaly.ts'
-export type { Fix } from './fixes.ts'
+export type { Fix } from './fix.ts'
 
 /** What a report says about its race, as data. */
 export interface RaceExplanation {
@@ -13,6 +13,8 @@ export interface RaceExplanation {
   readonly title: string
   /** What happened; steps are named by number, from 1. */
   readonly why: string
+  /** Who must have come before whom, and why: round in a circle. Empty if none is known. */
+  readonly cycle: readonly string[]
   /** Ways out, the one to try first at the front. */
   readonly fixes: readonly Fix[]
 }
@@ -20,6 +22,6 @@ export interface RaceExplanation {
 /** Names the race of a report, says why it happened and what helps; undefined if there is none. */
 export function explainRace(report: Report): RaceExplanation | undefined {
   if (report.failure === undefined) return undefined
-  const { anomaly, title, why, fixes } = explainFailure(report, report.failure)
-  return { anomaly, title, why, fixes }
+  const { anomaly, title, why, cycle, fixes } = explainFailure(report, report.failure)
+  return { anomaly, title, why, cycle, fixes }
 }

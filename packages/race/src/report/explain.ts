@@ -1,6 +1,8 @@
 import type { Failure, Report } from '../core/model.ts'
 import { type Anomaly, type AnomalyName, recogniseAnomaly } from './anomaly.ts'
-import { type Fix, fixesOf } from './fixes.ts'
+import { cycleOf } from './cycle.ts'
+import type { Fix } from './fix.ts'
+import { fixesOf } from './fixes.ts'
 import { type History, type Moment, readHistory } from './history.ts'
 import { whyOf } from './why.ts'
 
@@ -17,6 +19,8 @@ export interface Explanation {
   /** The name as a phrase. */
   readonly title: string
   readonly why: string
+  /** Who must have come before whom, and why: round in a circle, which is what makes it a race. Empty if none is known. */
+  readonly cycle: readonly string[]
   readonly fixes: readonly Fix[]
   /** By index of the step. */
   readonly marks: ReadonlyMap<number, Mark>
@@ -32,6 +36,8 @@ const titles: Readonly<Record<AnomalyName, string>> = {
   'write skew': 'write skew: each changed what the other had relied on',
   'stale check': 'stale check: what was checked had changed by the time of the write',
   'read skew': 'read skew: two reads saw two different moments',
+  'non-repeatable read': 'non-repeatable read: what was read twice had changed in between',
+  'intermediate read': 'intermediate read: half of a change was seen',
   deadlock: 'deadlock: locks taken in different orders',
   'unhandled serialization failure': 'unhandled serialization failure: nobody retries it',
   'unhandled duplicate': 'unhandled duplicate: PostgreSQL caught it, the code did not',
@@ -52,7 +58,8 @@ export function explainFailure({ flows }: Pick<Report, 'flows'>, failure: Failur
     anomaly: found.name,
     title: titles[found.name],
     why: whyOf(found, history),
-    fixes: fixesOf(found, history),
+    cycle: cycleOf(found, history),
+    fixes: fixesOf(found, history, failure.serial),
     marks: marksOf(found),
     history,
     found,

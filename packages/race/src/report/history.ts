@@ -81,7 +81,15 @@ export function relationOf(object: string): string {
 /** As people call it: without the schema if there is only one, and `seats id=1` for a row. */
 export function nameOf(object: string, { schema }: Pick<History, 'schema'>): string {
   const own = object.startsWith(`${schema}.`) ? object.slice(schema.length + 1) : object
-  return own.replace(/ ?#/, ' ').trim()
+  return own
+    .replace(/ ?#/, ' ')
+    .replaceAll(/([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f-]{22}/gi, '$1…')
+    .trim()
+}
+
+/** Whether it found nothing to change, or nothing to add. */
+export function changedNothing({ step: { answer } }: Moment): boolean {
+  return answer.error === undefined && /^(?:INSERT 0|UPDATE|DELETE|MERGE) 0$/.test(answer.tag ?? '')
 }
 
 /** The schema of everything that was touched, or `public` if there are several. */

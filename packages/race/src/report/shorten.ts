@@ -37,6 +37,12 @@ export function flatten(sql: string, parameters: readonly (string | null)[]): st
     .join(' ')
 }
 
+/** What follows a keyword of the outermost level: of `WHERE`, `id = 1`. Undefined if there is no such clause. */
+export function clauseText(statement: Statement, name: string): string | undefined {
+  const clause = statement.clauses.find((one) => one.name === name)
+  return clause && textOf(clause, statement).slice(name.length + 1)
+}
+
 type Lessen = (clause: Clause, statement: Statement, text: string) => string | undefined
 
 /** From what a reader misses least to what he misses most. */
@@ -108,7 +114,7 @@ function withoutFiller(line: string): string {
 const keywords = new Set(
   `SELECT FROM WHERE AND OR NOT IN AS IS NULL INSERT INTO
    VALUES UPDATE SET DELETE RETURNING ORDER BY GROUP HAVING LIMIT
-   OFFSET FOR SKIP LOCKED NOWAIT SHARE KEY NO ON CONFLICT DO
+   OFFSET FOR SKIP LOCKED NOWAIT SHARE NO ON CONFLICT DO
    NOTHING JOIN LEFT INNER EXISTS BEGIN COMMIT ROLLBACK SAVEPOINT
    RELEASE START TRANSACTION ISOLATION LEVEL READ COMMITTED WITH
    DISTINCT UNION ALL BETWEEN LOCK TABLE DEFAULT CASE WHEN END`.split(/\s+/),

@@ -22,8 +22,10 @@ export interface Statement {
   readonly tables: readonly string[]
   /** Columns its WHERE compares with a value. */
   readonly where: readonly Equality[]
-  /** Values of the first row of an INSERT, or of an UPDATE's SET. */
+  /** Values of the first row of an INSERT that names its columns, or of an UPDATE's SET. */
   readonly sets: readonly Equality[]
+  /** The same of an INSERT in their order, also where it does not name them; undefined for what is no value. */
+  readonly values: readonly (string | undefined)[]
   /** Columns that an UPDATE sets, and whether from what they are: `used = used + 1`. */
   readonly assigned: readonly { readonly column: string; readonly fromItself: boolean }[]
   /** `count`, `sum`, … if the select list has one. */
@@ -55,6 +57,7 @@ function describe(tokens: readonly Token[], parameters: readonly (string | null)
   const tables = tablesOf(tokens)
   const main = clauses.find(({ name }) => name !== 'WITH')
   const locking = lockingOf(tokens)
+  const values = insertedValues(body('VALUES'), parameters)
   return {
     verb: main?.name ?? '',
     table: targetOf(main) ?? tables[0],
@@ -62,8 +65,9 @@ function describe(tokens: readonly Token[], parameters: readonly (string | null)
     where: equalities(whereTokens(tokens), parameters),
     sets:
       main?.name === 'INSERT'
-        ? insertedValues(body('INSERT'), body('VALUES'), parameters)
+        ? insertedColumns(body('INSERT'), values)
         : equalities(body('SET'), parameters),
+    values,
     assigned: assignments(body('SET')),
     aggregate: tokens
       .find(
@@ -218,27 +222,34 @@ function assignments(set: readonly Token[]): { column: string; fromItself: boole
   })
 }
 
-function insertedValues(
+function insertedColumns(
   insert: readonly Token[],
+  values: readonly (string | undefined)[],
+): Equality[] {
+  return insert
+    .filter(({ depth, kind }) => depth === 1 && (kind === 'word' || kind === 'name'))
+    .flatMap(({ text: column }, at): Equality[] => {
+      const value = values[at]
+      return value === undefined ? [] : [{ column, value }]
+    })
+}
+
+/** Of the first row. */
+function insertedValues(
   values: readonly Token[],
   parameters: readonly (string | null)[],
-): Equality[] {
-  const columns = insert
-    .filter(({ depth, kind }) => depth === 1 && (kind === 'word' || kind === 'name'))
-    .map(({ text }) => text)
+): (string | undefined)[] {
   const first = values.slice(1)
+  if (first.length === 0) return []
   const end = first.findIndex(({ text, depth }) => text === ')' && depth === 0)
   const cells: Token[][] = [[]]
   for (const token of first.slice(1, end === -1 ? undefined : end)) {
     if (token.text === ',' && token.depth === 1) cells.push([])
     else cells.at(-1)?.push(token)
   }
-  return cells.flatMap((cell, at) => {
-    const column = columns[at]
-    const [only] = cell
-    const value = cell.length === 1 && only !== undefined ? valueOf(only, parameters) : undefined
-    return column === undefined || value === undefined ? [] : [{ column, value }]
-  })
+  return cells.map(([only, ...rest]) =>
+    only === undefined || rest.length > 0 ? undefined : valueOf(only, parameters),
+  )
 }
 
 /** A value as it is shown, or undefined if the token is none. */

@@ -1,8 +1,8 @@
 import type { Anomaly } from './anomaly.ts'
 import { overlap } from '../core/footprint.ts'
-import { type History, type Moment, nameOf } from './history.ts'
+import { changedNothing, type History, type Moment, nameOf } from './history.ts'
 import { sawOf } from './saw.ts'
-import { list, possessive, ref, subjectOf, tableOf } from './words.ts'
+import { isAboutObjects, list, possessive, ref, subjectOf, tableOf } from './words.ts'
 
 /** What happened, in plain words that name the steps by number. */
 export function whyOf(anomaly: Anomaly, history: History): string {
@@ -17,7 +17,7 @@ export function whyOf(anomaly: Anomaly, history: History): string {
     return `${ref(hit)} failed with ${sqlstate}: ${message}. No order of the flows one after the other gives that error, and it ended the flow.`
   }
   if (name === 'unhandled duplicate' && hit !== undefined) {
-    const what = hit.step.answer.error?.sqlstate.startsWith('42') === true ? 'something' : 'a row'
+    const what = isAboutObjects(hit) ? 'something' : 'a row'
     const looked =
       read === undefined || commit === undefined
         ? `that another flow had made after ${hit.who} looked`
@@ -28,6 +28,8 @@ export function whyOf(anomaly: Anomaly, history: History): string {
     return 'The result differs from that of every serial order, but no known pattern was recognised in the steps. Compare the final states below, and step through the timeline.'
   }
   if (name === 'read skew') return readSkew(anomaly, read, commit)
+  if (name === 'non-repeatable read') return readTwice(anomaly, read, commit)
+  if (name === 'intermediate read') return between(anomaly, read, commit)
   if (write === undefined) {
     return `${ref(read)} read ${subjectOf(read)}${seen(read)}. ${ref(commit)} changed it afterwards, and ${read.who} went on with what it had read.`
   }
@@ -46,16 +48,26 @@ function stale(anomaly: Anomaly, read: Moment, commit: Moment, write: Moment): s
     const lost =
       name === 'double claim'
         ? `Both took the same row: ${ref(write)} overwrote a claim that was already committed.`
-        : `${ref(write)} was worked out from the old value and replaced what ${commit.who} had written.`
+        : `${ref(write)} rests on the old value and replaced what ${commit.who} had written.`
     return `${believed}. ${ref(commit)} changed that row ${afterwards(commit, write, read)}. ${lost}`
   }
   if (name === 'write skew' && otherRead !== undefined && otherWrite !== undefined) {
-    return `${believed}, and ${ref(otherRead)} read ${subjectOf(otherRead)}${seen(otherRead)}. Then each changed what the other had relied on, (${otherWrite.number}) and (${write.number}), in different rows, so neither had to wait and neither saw the other.`
+    return `${believed}, and ${ref(otherRead)} read ${subjectOf(otherRead)}${seen(otherRead)}. Each changed what the other relied on, (${otherWrite.number}) and (${write.number}), in different rows, so neither had to wait and neither saw the other.`
   }
   if (write.step.index < commit.step.index && otherRead !== undefined) {
     return `${believed}, and ${ref(otherRead)} read the same${seen(otherRead)}, before either had committed. Neither could see what the other was about to write, (${[write.number, otherWrite?.number].filter((one) => one !== undefined).join(') and (')}).`
   }
   const verb = otherWrite?.statement.verb === 'INSERT' ? 'added to it' : 'changed it'
+  if (changedNothing(write)) {
+    return `${believed}. ${ref(commit)} ${verb} ${afterwards(commit, write, read)}, which then found nothing to ${write.statement.verb.toLowerCase()}.`
+  }
+  if (commit.step.index > write.step.index) {
+    const when =
+      otherWrite && otherWrite.step.index < read.step.index
+        ? `what (${otherWrite.number}) had written`
+        : 'its change'
+    return `${believed}. ${ref(commit)} made ${when} visible only after ${read.who} had written (${write.number}), so ${read.who} decided on something that was not so.`
+  }
   return `${believed}. ${ref(commit)} ${verb} before ${read.who} wrote (${write.number}), so ${read.who} decided on something that was no longer true.`
 }
 
@@ -68,6 +80,16 @@ function afterwards(commit: Moment, write: Moment, read: Moment): string {
 function readSkew({ otherRead }: Anomaly, read: Moment, commit: Moment): string {
   const later = otherRead === undefined ? '' : ` and ${ref(otherRead)} after it${seen(otherRead)}`
   return `${ref(read)} read ${subjectOf(read)}${seen(read)} before ${ref(commit)},${later}: two halves of a change that was made at once. At READ COMMITTED every statement has a snapshot of its own.`
+}
+
+function readTwice({ otherRead }: Anomaly, read: Moment, commit: Moment): string {
+  const later = otherRead === undefined ? '' : ` and ${ref(otherRead)} after it${seen(otherRead)}`
+  return `${ref(read)} read ${subjectOf(read)}${seen(read)} before ${ref(commit)},${later}. At READ COMMITTED every statement has a snapshot of its own, so what was read once may be different the next time.`
+}
+
+function between({ seen: first }: Anomaly, read: Moment, commit: Moment): string {
+  const before = first === undefined ? '' : ` after ${ref(first)} and`
+  return `${ref(read)} read ${subjectOf(read)}${seen(read)}${before} before ${ref(commit)}: ${commit.who} makes one change in two transactions, and between them everybody sees half of it.`
 }
 
 /** ` → 99`, if there is something to tell. */

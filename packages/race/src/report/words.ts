@@ -1,4 +1,6 @@
 /** How sentences of a report name steps, tables and keys. */
+import { isAbsolute, relative } from 'node:path'
+import type { Place } from '../core/model.ts'
 import type { Moment } from './history.ts'
 import { relationOf } from './history.ts'
 import type { Equality } from './statement.ts'
@@ -7,6 +9,17 @@ import type { Equality } from './statement.ts'
 export function ref({ who, statement, number, step, kind }: Moment): string {
   const what = step.half === 'commit' || kind === 'commit' ? 'COMMIT' : statement.verb || 'step'
   return `${possessive(who)} ${what} (${number})`
+}
+
+/** `src/reserve.ts:12`: from where the process was started, if it is below that. */
+export function placeText({ file, line }: Place): string {
+  return `${fileText(file)}:${line}`
+}
+
+/** Relative to a folder, if it is in it. */
+export function fileText(file: string, folder: string = process.cwd()): string {
+  const inside = relative(folder, file)
+  return inside.startsWith('..') || isAbsolute(inside) ? file : inside
 }
 
 export function possessive(name: string): string {
@@ -40,6 +53,14 @@ export function keyOf({ statement }: Moment): Equality | undefined {
   return (
     named.find(({ column }) => /(?:^|_)id$|Id$/.test(column)) ??
     named.find(({ column }) => !states.test(column))
+  )
+}
+
+/** A table or another object was made, and not a row: an error of CREATE, or of the server's own catalogue. */
+export function isAboutObjects({ statement, step }: Moment): boolean {
+  return (
+    step.answer.error?.sqlstate.startsWith('42') === true ||
+    ['CREATE', 'ALTER', 'DROP'].includes(statement.verb)
   )
 }
 

@@ -1,4 +1,5 @@
 import type { Cast, FlowOutcome, Footprint, Run, Runner, Trouble } from '../core/model.ts'
+import { traceCalls } from '../gate/call-places.ts'
 import { readStamp } from './catalogue.ts'
 import type { Span } from './chance.ts'
 import { connectControl, type Control } from './control.ts'
@@ -73,7 +74,8 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     await states?.start(stamp)
     const trouble = await seeds?.look()
     if (trouble) return withoutPlay(names.length, trouble)
-    const played = await playSchedule(setting, decide, cast)
+    const stop = cast?.places === true ? traceCalls() : undefined
+    const played = await playSchedule(setting, decide, cast).finally(stop)
     await tidyUp(setting, played)
     if (played.failure) throw played.failure
     await recover(played)

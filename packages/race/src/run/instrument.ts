@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { AsyncResource } from 'node:async_hooks'
 import type { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { GateStream } from '../gate/gate-stream.ts'
@@ -71,7 +71,7 @@ export function instrument(pg: PgModule): void {
   function connectBound(this: EventEmitter, callback?: (...values: unknown[]) => unknown): unknown {
     if (this.listenerCount('error') === 0) this.on('error', ignore)
     if (callback === undefined) return connectPool.call(this)
-    return connectPool.call(this, AsyncLocalStorage.bind(callback))
+    return connectPool.call(this, AsyncResource.bind(callback))
   }
 
   Reflect.set(client, 'connect', connectGated)

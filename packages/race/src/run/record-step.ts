@@ -15,6 +15,7 @@ export function openStep(play: Play, lane: Lane, choice: Choice, half: Step['hal
     half,
     statements: lane.unit?.statements ?? [],
     parameters: lane.unit?.parameters ?? [],
+    ...(lane.unit?.from === undefined ? {} : { from: lane.unit.from }),
     before: half === 'commit' ? 'T' : (lane.connection?.state ?? 'I'),
     after: lane.connection?.state ?? 'I',
     waitedFor: [],

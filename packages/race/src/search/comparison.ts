@@ -73,6 +73,18 @@ export class Comparison {
     return this.#rows.paths.length === 0 ? run.state : JSON.stringify(run.tables.map(this.#masked))
   }
 
+  /** The run with words in place of what chance has put into its answers, for people. */
+  shown(run: Run): Run {
+    const outcomes = run.outcomes.map((outcome, flow): FlowOutcome => {
+      if (outcome.kind !== 'returned') return outcome
+      const masked = this.#maskedAnswer(answerOf(run, flow), `${flow}`)
+      const value = readValue(outcome.value)
+      const shown = JSON.stringify(withWords(value, masked))
+      return shown === JSON.stringify(value) ? outcome : { ...outcome, value: shown }
+    })
+    return { ...run, outcomes }
+  }
+
   #outcome(run: Run, flow: number): string {
     if (this.#unsteady.has(flow)) return ''
     const outcome = run.outcomes[flow]
@@ -132,11 +144,29 @@ function answerOf(run: Run, flow: number): unknown {
   return known[flow]
 }
 
-function readAnswer(outcome: FlowOutcome, text: string): unknown {
-  if (outcome.kind !== 'returned') return text
+function readValue(text: string): unknown {
   try {
-    return JSON.parse(text.slice('returned '.length))
+    return JSON.parse(text)
   } catch {
     return text
   }
+}
+
+/** The value with the words that stand for chance. */
+function withWords(value: unknown, masked: unknown): unknown {
+  if (Array.isArray(value) && Array.isArray(masked))
+    return value.map((item, at) => withWords(item, masked[at]))
+  if (isRecord(value) && isRecord(masked))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [key, withWords(item, masked[key])]),
+    )
+  return typeof masked === 'string' && masked.includes('‹') ? masked : value
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function readAnswer(outcome: FlowOutcome, text: string): unknown {
+  return outcome.kind === 'returned' ? readValue(text.slice('returned '.length)) : text
 }

@@ -293,15 +293,21 @@ class Search {
     const { kind, message, run } = fault
     const plan = run.steps.map(({ choice }) => ({ choice }))
     let reproduced = 0
+    let shown = run
     for (let replay = 0; replay < REPLAYS; replay++) {
-      const again = await this.#tally.run(new Follow(plan).decide, 'replay')
-      if ((await this.#judge.fault(again))?.key === fault.key) reproduced++
+      const again = await this.#tally.run(new Follow(plan).decide, 'replay', { places: true })
+      if ((await this.#judge.fault(again))?.key !== fault.key) continue
+      reproduced++
+      shown = again
     }
     return {
       kind,
       message,
-      run,
-      serial: this.#oracle.complete,
+      run: this.#comparison.shown(shown),
+      serial: this.#oracle.complete.map(({ order, run: one }) => ({
+        order,
+        run: this.#comparison.shown(one),
+      })),
       ignored: this.#comparison.ignored,
       token: tokenOf(run),
       reproduced: [reproduced, REPLAYS],

@@ -15,6 +15,8 @@ export interface Line {
   /** Column names and rows, or an error, or a tag. */
   readonly rows?: readonly [readonly string[], ...(readonly (string | null)[])[]]
   readonly error?: { readonly sqlstate: string; readonly message: string }
+  /** The command tag, where it is not one row. */
+  readonly tag?: string
   readonly waitsFor?: string
   readonly resumedAfter?: number
 }
@@ -90,8 +92,9 @@ function stepsOf({ flows, lines, isolation = 'read committed' }: Play): Step[] {
   })
 }
 
-function answerOf({ rows, error }: Line, verb: string): Answer {
+function answerOf({ rows, error, tag }: Line, verb: string): Answer {
   if (error !== undefined) return { rowCount: 0, error }
+  if (tag !== undefined) return { tag, rowCount: 0 }
   if (rows === undefined) {
     const tags: Record<string, string> = {
       INSERT: 'INSERT 0 1',

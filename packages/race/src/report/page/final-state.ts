@@ -9,12 +9,10 @@ const shownRows = 12
 /** What the run left behind beside what the nearest serial order leaves. */
 export function finalState(failure: Failure, flows: readonly string[]): Markup {
   const difference = differenceOf(failure, flows)
-  const { tables, outcomes, nearest } = difference
-  if (tables.length === 0 && outcomes.length === 0) return html``
-  const ends = outcomes.map(
-    ({ who, found, serial }) =>
-      html`<li><b>${who}</b> ${found}; one after the other it ${serial.join(' or ')}</li>`,
-  )
+  const { tables, outcomes, together, nearest } = difference
+  const told = together === undefined || tables.length > 0 ? outcomes : [together]
+  if (tables.length === 0 && told.length === 0) return html``
+  const ends = told.map((text) => html`<li>${text}</li>`)
   return html`<section class="panel"><h2>What it left behind</h2>
 <p class="small">+ is what this run left; − is what is left when the flows go one after the other (${nearest.join(', ')}).</p>
 ${tables.map((table) => tableOf(table, difference))}

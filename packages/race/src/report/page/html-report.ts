@@ -91,7 +91,7 @@ function raceBody(report: Report, failure: Failure): Markup {
 <figure class="panel">${stepperPanel(explanation)}
 <div class="scroll">${pictureOf(explanation, false)}${pictureOf(explanation, true)}</div>
 ${legend()}</figure>
-<section class="panel"><h2>Why</h2><p class="why">${explanation.why}</p></section>
+<section class="panel"><h2>Why</h2><p class="why">${explanation.why}</p>${cycleList(explanation)}</section>
 <section class="panel"><h2>Fix</h2>${fixList(explanation)}</section>
 ${finalState(failure, report.flows)}
 <section class="panel"><h2>Step by step</h2>${stepList(explanation)}</section>
@@ -102,6 +102,11 @@ ${notesOf(report)}
 <dt>Replay</dt><dd>Run the same test with this in its environment, or pass it as <code>replay</code>:<pre>HOLDFAST_RACE_REPLAY=${failure.token}</pre></dd>
 </dl></section>
 <details class="panel"><summary>As a Mermaid diagram, for a pull request</summary><pre>${mermaidReport(report)}</pre></details>`
+}
+
+function cycleList({ cycle }: Explanation): Markup | undefined {
+  if (cycle.length === 0) return undefined
+  return html`<p class="small">Neither can have come first:</p><ul>${cycle.map((line) => html`<li>${line}</li>`)}</ul>`
 }
 
 function fixList({ fixes }: Explanation): Markup {

@@ -3,6 +3,7 @@ import type { Moment } from '../history.ts'
 import { sawOf } from '../saw.ts'
 import { cut } from '../shorten.ts'
 import { resumeText, stepText, type TimelineRow, timelineOf } from '../timeline.ts'
+import { placeText } from '../words.ts'
 import { html, type Markup } from './markup.ts'
 
 const shownRows = 20
@@ -39,7 +40,8 @@ function stepItem(row: TimelineRow, resumed: TimelineRow | undefined): Markup {
 function insideOf(moment: Moment): Markup[] {
   const { step } = moment
   const lane = step.lane === 0 ? '' : `, connection ${step.lane + 1}`
-  const facts = html`<p class="small">${stateText(moment)}${lane}; ${step.footprint.isolation}; backend ${step.pid}</p>`
+  const from = step.from === undefined ? '' : `${placeText(step.from)}. `
+  const facts = html`<p class="small">${from}${stateText(moment)}${lane}; ${step.footprint.isolation}; backend ${step.pid}</p>`
   const sql = step.statements.map((statement) => html`<pre>${statement.trim()}</pre>`)
   return [...sql, parameterTable(step.parameters), answerTable(moment), facts]
 }

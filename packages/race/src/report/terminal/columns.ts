@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { History } from '../history.ts'
 import { sawOf } from '../saw.ts'
 import { cut } from '../shorten.ts'
@@ -131,13 +132,19 @@ function cellOf(row: TimelineRow, history: History, width: number): Piece[][] {
   const { step, kind } = moment
   const lane = laneOf(moment, history)
   const prefix = lane === undefined ? '' : `[connection ${lane}] `
-  const text = `${prefix}${stepText(moment, width * 2 - prefix.length - 2)}`
+  // What carries the cause is never shortened away.
+  const room = mark === undefined ? 2 : 12
+  const text = `${prefix}${stepText(moment, width * room - prefix.length - 2)}`
   const saw = isWaiting(moment) ? undefined : sawOf(step)
   const styles = stepStyles(row)
   const pieces = styledLines(text, width, styles)
   if (saw !== undefined) append(pieces, `→ ${saw}`, width, sawStyles(row))
   if (note !== undefined) append(pieces, note, width, noteStyles(kind))
   if (mark !== undefined && mark.note !== '') append(pieces, `← ${mark.note}`, width, ['red'])
+  const ends = kind === 'begin' || kind === 'commit' || kind === 'rollback'
+  if (step.from !== undefined && !ends) {
+    append(pieces, `${basename(step.from.file)}:${step.from.line}`, width, ['dim'])
+  }
   return pieces
 }
 

@@ -45,7 +45,7 @@ export function formatReport(report: Report, options: FormatOptions = {}): strin
 function raceLines(report: Report, failure: Failure, columns: number, paint: Paint): string[] {
   const explanation = explainFailure(report, failure)
   const difference = differenceOf(failure, report.flows)
-  const { history, marks, title, why } = explanation
+  const { history, marks, title, why, cycle } = explanation
   const [again, tries] = failure.reproduced
   const section = sectionOf(columns, paint)
   const timeline = columnsOf(timelineOf(history, marks), history, columns, paint)
@@ -66,6 +66,7 @@ function raceLines(report: Report, failure: Failure, columns: number, paint: Pai
     ...timeline,
     '',
     ...section('why', why),
+    ...cycle.flatMap((line, at) => section(at === 0 ? 'cycle' : 'but', line)),
     '',
     ...fixLines(explanation, columns, paint),
     '',
@@ -90,8 +91,10 @@ function fixLines({ fixes }: Explanation, columns: number, paint: Paint): string
 const shownRows = 4
 
 function differenceLines(difference: Difference, columns: number, paint: Paint): string[] {
-  const { tables, outcomes, nearest, orders } = difference
-  if (tables.length === 0 && outcomes.length === 0) return []
+  const { tables, outcomes, together, nearest, orders } = difference
+  // Where rows differ, how each flow ended is a matter of course.
+  const ends = together === undefined || tables.length > 0 ? outcomes : [together]
+  if (tables.length === 0 && ends.length === 0) return []
   const section = sectionOf(columns, paint)
   const serially = orders === 1 ? 'the serial order' : `the ${orders} serial orders`
   return [
@@ -106,9 +109,7 @@ function differenceLines(difference: Difference, columns: number, paint: Paint):
           `  ${' '.repeat(labelWidth)}  ${paint(`${sign} ${line}`, signStyles[sign])}`,
       ),
     ]),
-    ...outcomes.flatMap(({ who, found, serial }) =>
-      section('', `${who} ${found}; one after the other it ${serial.join(' or ')}`),
-    ),
+    ...ends.flatMap((text) => section('', text)),
     '',
   ]
 }

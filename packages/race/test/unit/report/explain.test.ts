@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Failure, Report } from '../../../src/core/model.ts'
 import { type Explanation, explainFailure } from '../../../src/report/explain.ts'
-import { runOf } from '../../support/play.ts'
+import { type Line, runOf } from '../../support/play.ts'
 import * as made from '../../support/reports.ts'
 
 function explained(report: Report): Explanation {
@@ -14,13 +14,13 @@ describe('names what happened, why, and what helps', () => {
       made.quota,
       'check-then-insert',
       "bob's COMMIT (6) added to it before alice wrote (7)",
-      "lockKey('user', userId)",
+      'SELECT 1 FROM users WHERE id = 1 FOR UPDATE',
     ],
     [
       made.lostUpdate,
       'lost update',
       'while bob waited with its own write (6)',
-      "SET qty = qty - $1 WHERE sku = 'A-1'",
+      "SET qty = qty - 1 WHERE sku = 'A-1' AND qty >= 1",
     ],
     [
       made.lockTooLate,
@@ -67,7 +67,7 @@ describe('names what happened, why, and what helps', () => {
       'error 23505 ended the flow',
       'INSERT INTO accounts … ON CONFLICT',
     ],
-    [made.notRetried, 'unhandled serialization failure', 'nothing ran', 'hf.transaction'],
+    [made.notRetried, 'unhandled serialization failure', 'nothing ran', 'again after 40001'],
     [made.oneSidedLock, 'check-then-insert', 'the other side takes none', 'Let bob take the lock'],
     [
       made.lockReleased,
@@ -93,6 +93,118 @@ describe('names what happened, why, and what helps', () => {
       [2, 'stale-read'],
       [6, 'overtaking'],
     ])
+  })
+})
+
+describe('X16: the story is that of the steps', () => {
+  const row = 'public.page#id=1'
+  const read = (who: string, version: string): Line => ({
+    who,
+    sql: 'SELECT version, body FROM page WHERE id = 1',
+    touches: { read: row },
+    rows: [
+      ['version', 'body'],
+      [version, 'x'],
+    ],
+  })
+  const write = (who: string, sql: string, touched = row): Line => ({
+    who,
+    sql,
+    half: 'execute',
+    touches: { lock: touched },
+  })
+  const commit = (who: string): Line => ({ who, sql: '', half: 'commit' })
+  const told = (...lines: readonly Line[]): Explanation =>
+    explained(made.raceReport({ name: 'save', play: { flows: ['alice', 'bob'], lines } }))
+  const save = (version: number): string =>
+    `UPDATE page SET body = 'y', version = ${version + 1} WHERE id = 1 AND version = ${version}`
+
+  test('a lost update of one row is no write skew, whatever else its WHERE names', () => {
+    const { anomaly } = told(
+      read('alice', '1'),
+      read('bob', '1'),
+      write('bob', save(1)),
+      commit('bob'),
+      write('alice', save(2)),
+      commit('alice'),
+    )
+    expect(anomaly).toBe('lost update')
+  })
+
+  test('different rows of one table are a write skew', () => {
+    const all: Line = { ...read('alice', '1'), touches: { read: 'public.page' } }
+    const { anomaly, cycle } = told(
+      all,
+      { ...all, who: 'bob' },
+      write('bob', `UPDATE page SET body = 'y' WHERE id = 1`),
+      commit('bob'),
+      write('alice', `UPDATE page SET body = 'y' WHERE id = 2`, 'public.page#id=2'),
+      commit('alice'),
+    )
+    expect(anomaly).toBe('write skew')
+    expect(cycle).toEqual([
+      "alice before bob: alice's SELECT (1) did not see what bob's COMMIT (4) made of page",
+      "bob before alice: bob's SELECT (2) did not see what alice's COMMIT (6) made of page",
+    ])
+  })
+
+  test('an UPDATE that matched no row has replaced nothing', () => {
+    const lines = [
+      read('alice', '1'),
+      read('bob', '1'),
+      write('bob', save(1)),
+      commit('bob'),
+      { ...write('alice', save(1)), tag: 'UPDATE 0' },
+      commit('alice'),
+    ]
+    const { anomaly, why, fixes } = told(...lines)
+    expect(anomaly).toBe('stale check')
+    expect(why).toContain('which then found nothing to update')
+    expect(why).not.toContain('replaced')
+    expect(fixes[0]?.text).toContain("Look at how many rows alice's UPDATE (5) changed")
+  })
+
+  test.each([
+    ['a number', ['n', '100'], 'n = 70', 'SET n = n - 30 WHERE id = 1 AND n >= 30'],
+    ['a number that grows', ['n', '100'], 'n = 150', 'SET n = n + 50 WHERE id = 1'],
+    ['a flag', ['used', 'f'], 'used = true', 'SET used = true WHERE id = 1 AND used = false'],
+    ['a state', ['status', 'new'], "status = 'paid'", "AND status = 'new'"],
+    ['nobody', ['owner', null], "owner = 'a'", 'AND owner IS NULL'],
+    ['a text that grows', ['tags', 'a'], "tags = 'a,b'", "SET tags = tags || ',b'"],
+    ['a document', ['data', '{}'], `data = '{"a":1}'`, 'SET data = data || $1'],
+  ])('the fix fits what was written: %s', (_, [column, value], set, code) => {
+    const looked = (who: string): Line => ({
+      who,
+      sql: `SELECT ${column} FROM page WHERE id = 1`,
+      touches: { read: row },
+      rows: [[column as string], [value as string | null]],
+    })
+    const sql = `UPDATE page SET ${set} WHERE id = 1`
+    const { fixes } = told(
+      looked('alice'),
+      looked('bob'),
+      write('bob', sql),
+      commit('bob'),
+      write('alice', sql),
+      commit('alice'),
+    )
+    expect(fixes[0]?.code).toContain(code)
+    expect(fixes.map(({ code: one }) => one ?? '').join()).not.toContain('hf.guard')
+  })
+
+  test('the guard is a way out for those who have Holdfast, or where nothing simpler is', () => {
+    const codes = (report: Report): string =>
+      explained(report)
+        .fixes.map(({ code }) => code ?? '')
+        .join()
+    expect(codes(made.quota)).not.toContain('hf.guard')
+    const { run } = made.quota.failure as Failure
+    const marked = run.steps.map((step) => ({
+      ...step,
+      statements: step.statements.map((sql) => sql.replace('BEGIN', 'BEGIN /* holdfast */')),
+    }))
+    const failure = { ...(made.quota.failure as Failure), run: { ...run, steps: marked } }
+    expect(codes({ ...made.quota, failure })).toContain("lockKey('user', userId)")
   })
 })
 

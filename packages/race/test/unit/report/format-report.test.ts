@@ -35,10 +35,12 @@ describe('a race', () => {
 
         why          alice's SELECT (2) read uploads where user_id = 1 (→ 99). bob's COMMIT (6) added to
                      it before alice wrote (7), so alice decided on something that was no longer true.
+        cycle        alice before bob: alice's SELECT (2) did not see what bob's COMMIT (6) made of
+                     uploads
+        but          bob before alice: bob's SELECT (4) did not see what alice's COMMIT (8) made of
+                     uploads
 
-        fix          Lock a name before the read, and hold it to the commit, here the one for user_id = 1.
-                     await hf.guard(lockKey('user', userId), async (tx) => { … })
-        or           Lock the parent row before (2).
+        fix          Lock the parent row before (2).
                      SELECT 1 FROM users WHERE id = 1 FOR UPDATE
         or           Run alice and bob at SERIALIZABLE, and run again what fails with 40001.
 

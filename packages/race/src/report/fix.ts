@@ -1,0 +1,26 @@
+import type { History, Moment } from './history.ts'
+
+/** One way out. */
+export interface Fix {
+  /** Instead of the one before it, or together with it. */
+  readonly joint: 'or' | 'and'
+  readonly text: string
+  /** SQL or TypeScript, where a line says more than a sentence. */
+  readonly code?: string
+}
+
+export function way(text: string, code?: string, joint: Fix['joint'] = 'or'): Fix {
+  return { joint, text, ...(code === undefined ? {} : { code }) }
+}
+
+/** Whether the flows have Holdfast already: its statements carry its name. */
+export function hasHoldfast({ run }: History): boolean {
+  return run.steps.some(({ statements }) => statements.some((sql) => /\bholdfast\b/i.test(sql)))
+}
+
+/** What a read gave for a column, if it gave one row; undefined if that is not known. */
+export function seenValue({ step: { answer } }: Moment, column: string): string | null | undefined {
+  const at = answer.columns?.indexOf(column) ?? -1
+  const [row] = answer.rows ?? []
+  return at === -1 || answer.rowCount !== 1 ? undefined : row?.[at]
+}
