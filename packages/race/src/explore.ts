@@ -16,6 +16,12 @@ export interface ExploreOptions {
   readonly flows: Readonly<Record<string, Flow>>
   /** Runs before every schedule, on a connection of its own: empty the tables, insert what is needed. */
   readonly seed?: (context: DatabaseContext) => Promise<unknown>
+  /**
+   * `restore`: the database is taken as it is. Rows of all tables and the places of sequences are put back before every
+   * schedule and at the end, and a `seed`, if there is one, runs on them. The role has to be a superuser, or may set
+   * `session_replication_role`. Tables that flows make or alter are not brought back.
+   */
+  readonly state?: 'restore'
   /** Looks at the final state and at how the flows ended, and throws if that must not be. */
   readonly invariant?: (context: InvariantContext) => Promise<unknown>
   /**
@@ -92,6 +98,7 @@ export async function explore(options: ExploreOptions): Promise<Report> {
     url,
     flows: options.flows,
     seed: options.seed,
+    state: options.state,
     invariant: options.invariant,
     oracle: options.oracle,
     outcome: options.outcome,

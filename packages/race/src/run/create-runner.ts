@@ -11,6 +11,7 @@ import type { Decide } from './choices.ts'
 import type { ScheduleSetting } from './play.ts'
 import { type Played, playSchedule } from './schedule.ts'
 import { createSeedCheck } from './seed-check.ts'
+import { takeSnapshot } from './snapshot.ts'
 import { createStage } from './stage.ts'
 import { loadParser } from './statement-tree.ts'
 import { tidyUp } from './tidy-up.ts'
@@ -34,11 +35,15 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
   const states =
     options.oracle === false ? undefined : createStateReader(control, options.oracle ?? {})
   const database = databaseContext(control)
-  const { seed } = options
+  const snapshot = options.state === 'restore' ? await takeSnapshot(control) : undefined
+  const seed = async (): Promise<void> => {
+    await snapshot?.restore()
+    await options.seed?.(database)
+  }
   const seeds =
-    states && seed
+    states && (options.seed || snapshot)
       ? createSeedCheck(states, async () => {
-          await seed(database)
+          await seed()
           await states.start(await reader.prepare())
         })
       : undefined
@@ -61,7 +66,7 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
   async function run(decide: Decide, cast?: Cast): Promise<Run> {
     const from = Date.now()
     try {
-      await options.seed?.(database)
+      await seed()
     } catch (error) {
       await control.client.query('ROLLBACK').catch(() => undefined)
       const message = error instanceof Error ? error.message : String(error)
@@ -137,7 +142,11 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
 
   async function close(): Promise<void> {
     await stage.close()
-    await control.close()
+    try {
+      await snapshot?.restore()
+    } finally {
+      await control.close()
+    }
   }
 
   return { flows: names, server: server.version, run, close, [Symbol.asyncDispose]: close }

@@ -1,0 +1,112 @@
+/** `state: 'restore'`: the rows of all tables and the places of all sequences, put back before every run. */
+import type { Control } from './control.ts'
+import { sqlstateOf } from './error-layers.ts'
+
+/** What was there when the exploration began. */
+export interface Snapshot {
+  /** Puts back what has changed since. */
+  restore(): Promise<void>
+}
+
+interface TableRow {
+  readonly oid: string
+  readonly quoted: string
+  /** `ONLY` of a table that others inherit from; a partitioned one has no rows of its own. */
+  readonly only: string
+  readonly columns: readonly string[]
+}
+
+interface SavedTable extends TableRow {
+  readonly rows: readonly string[]
+  readonly digest: string
+}
+
+const tablesText = `
+  SELECT c.oid::text, format('%I.%I', n.nspname, c.relname) AS quoted,
+         CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END AS only,
+         coalesce((SELECT array_agg(format('%I', a.attname) ORDER BY a.attnum)
+          FROM pg_catalog.pg_attribute a
+          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''),
+          '{}') AS columns
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't'
+    AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+  ORDER BY c.oid`
+
+const sequencesText = `
+  SELECT format('%I.%I', schemaname, sequencename) AS name, last_value::text AS place, start_value::text AS start
+  FROM pg_catalog.pg_sequences ORDER BY 1`
+
+interface SequenceRow {
+  readonly name: string
+  /** Null of one that was never used. */
+  readonly place: string | null
+  readonly start: string
+}
+
+export async function takeSnapshot({ client }: Control): Promise<Snapshot> {
+  const { rows: tables } = await client.query<TableRow>(tablesText)
+  const saved: SavedTable[] = []
+  for (const table of tables) {
+    const { rows } = await client.query<{ rows: string[] }>(
+      `SELECT coalesce(array_agg(one::text), '{}') AS rows FROM ${table.only}${table.quoted} AS one`,
+    )
+    const digest = await digestOf(table)
+    saved.push({ ...table, rows: rows[0]?.rows ?? [], digest })
+  }
+  const sequences = await readSequences()
+
+  async function digestOf({ only, quoted }: TableRow): Promise<string> {
+    const { rows } = await client.query<{ digest: string }>(
+      `SELECT md5(coalesce(string_agg(one::text, E'\\n' ORDER BY one::text COLLATE "C"), '')) AS digest
+       FROM ${only}${quoted} AS one`,
+    )
+    return rows[0]?.digest ?? ''
+  }
+
+  async function readSequences(): Promise<readonly SequenceRow[]> {
+    return (await client.query<SequenceRow>(sequencesText)).rows
+  }
+
+  async function putBack({ only, quoted, columns, rows }: SavedTable): Promise<void> {
+    await client.query(`DELETE FROM ${only}${quoted}`)
+    if (rows.length === 0) return
+    const values = columns.map((column) => `(one).${column}`).join(', ')
+    await client.query(
+      `INSERT INTO ${quoted} (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
+       SELECT ${values} FROM (SELECT unnest($1::text[])::${quoted} AS one) AS saved`,
+      [rows],
+    )
+  }
+
+  async function restore(): Promise<void> {
+    const changed: SavedTable[] = []
+    for (const table of saved) if ((await digestOf(table)) !== table.digest) changed.push(table)
+    const now = new Map((await readSequences()).map(({ name, place }) => [name, place]))
+    const moved = sequences.filter(({ name, place }) => now.get(name) !== place)
+    if (changed.length === 0 && moved.length === 0) return
+    await client.query('BEGIN')
+    try {
+      // Neither triggers nor foreign keys: the rows are as they were when they passed them.
+      if (changed.length > 0) await client.query('SET LOCAL session_replication_role = replica')
+      for (const table of changed) await putBack(table)
+      for (const { name, place, start } of moved) {
+        await client.query('SELECT setval($1::regclass, $2::bigint, $3)', [
+          name,
+          place ?? start,
+          place !== null,
+        ])
+      }
+      await client.query('COMMIT')
+    } catch (error) {
+      await client.query('ROLLBACK')
+      if (sqlstateOf(error) !== '42501') throw error
+      throw new Error(
+        `state: 'restore' needs a superuser, or a role that may set session_replication_role`,
+        { cause: error },
+      )
+    }
+  }
+
+  return { restore }
+}
