@@ -14,7 +14,7 @@ export const checkoutTables = `
   CREATE TABLE customer_order (
     id serial PRIMARY KEY, customer text NOT NULL, product_id int NOT NULL, quantity int NOT NULL)`
 
-const seed = `
+export const checkoutSeed = `
   DELETE FROM product; DELETE FROM cart_line; DELETE FROM customer_order;
   INSERT INTO product VALUES (1, 3);
   INSERT INTO cart_line (customer, product_id, quantity) VALUES ('ann', 1, 2), ('bob', 1, 2)`
@@ -28,7 +28,14 @@ export type Taking =
   /** As it was read: wrong. */
   | 'read, then write'
 
-async function checkout(prisma: PrismaClient, customer: string, taking: Taking): Promise<string> {
+/** A schedule may keep a transaction waiting for longer than Prisma's five seconds. */
+export const patient = { transactionOptions: { maxWait: 60_000, timeout: 60_000 } } as const
+
+export async function checkout(
+  prisma: PrismaClient,
+  customer: string,
+  taking: Taking,
+): Promise<string> {
   for (let attempt = 1; attempt <= 3; attempt += 1) {
     const answer = await prisma.$transaction((tx) => once(tx, customer, taking))
     if (answer !== 'again') return answer
@@ -68,17 +75,13 @@ export function checkoutOf(
 ): Pick<ExploreOptions, 'flows' | 'seed' | 'name' | 'oracle'> {
   const flow = (customer: string): ExploreOptions['flows'][string] => {
     return async ({ pool }) => {
-      const prisma = new PrismaClient({
-        adapter: new PrismaPg(pool),
-        // A schedule may keep a transaction waiting for longer than Prisma's five seconds.
-        transactionOptions: { maxWait: 60_000, timeout: 60_000 },
-      })
+      const prisma = new PrismaClient({ adapter: new PrismaPg(pool), ...patient })
       return await checkout(prisma, customer, taking)
     }
   }
   return {
     name: taking,
-    seed: ({ query }) => query(seed),
+    seed: ({ query }) => query(checkoutSeed),
     flows: { ann: flow('ann'), bob: flow('bob') },
   }
 }

@@ -6,6 +6,7 @@ import type { BenchScenario, FactTable } from '../harness/bench-scenario.ts'
 import type { Comparison } from '../harness/compare.ts'
 import { quantile, summarise } from '../harness/summary.ts'
 import { checkoutOf, checkoutTables, type Taking } from '../race/checkout.ts'
+import { overHttp } from './race-over-http.ts'
 
 export const race: BenchScenario = {
   about: 'what one schedule of the race explorer costs, and how long a checkout takes to exhaust',
@@ -15,7 +16,9 @@ export const race: BenchScenario = {
     'tables, in the orders "one after the other", "the other first" and "in turn"; against the same two functions one ' +
     'after the other on a pool of their own, seeded the same. In turn, call by call; the ratio of the medians of a ' +
     'round; the median of the rounds with p10 and p90. prisma_checkout_s: seconds until every class of two checkouts ' +
-    'on Prisma 7 (interactive transaction, compare and set with retry) has been run, the slowest of the correct kinds.',
+    'on Prisma 7 (interactive transaction, compare and set with retry) has been run, the slowest of the correct kinds. ' +
+    'http_checkout_s: seconds from the start of a process to the verdict about two checkouts that are posted to an Express ' +
+    'server in it; equal_verdicts: the share of fresh processes, every other one with the race, that gave the right verdict.',
   async run({ quick, progress }) {
     progress('starting PostgreSQL')
     await using server = await startPostgres({ settings: { fsync: 'on' } })
@@ -29,13 +32,15 @@ export const race: BenchScenario = {
     })
     const schedule = await scheduleCost(url, 'schedule_vs_serial', rounds, progress)
     const checkout = await checkouts(await server.createDatabase('checkout'), quick, progress)
+    const http = await overHttp(server, quick, progress)
     return {
       comparisons: [
-        { ...schedule.comparison, bar: 8, barIs: 'at most' },
+        { ...schedule.comparison, bar: 4, barIs: 'at most' },
         durable.comparison,
         checkout.comparison,
+        ...http.comparisons,
       ],
-      facts: [schedule.facts, durable.facts, checkout.facts],
+      facts: [schedule.facts, durable.facts, checkout.facts, http.facts],
     }
   },
 }
