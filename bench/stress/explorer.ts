@@ -1,11 +1,9 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createDatabase, startPostgres } from '@holdfast/testkit'
 import type { ControlOutcome, StressScenario } from '../harness/stress-scenario.ts'
 import { entries, entryNamed } from '../zoo/entries.ts'
 import { type Caught, hunt, huntWithout, type Places } from '../zoo/hunt.ts'
 import { createTally, decided } from '../zoo/judge.ts'
+import { startLateServer } from '../zoo/late-server.ts'
 import type { Entry } from '../zoo/model.ts'
 import { type Task, taskOf } from '../zoo/variants.ts'
 import { type ExplorerControl, explorerControls, ledBy } from './explorer-cuts.ts'
@@ -110,21 +108,6 @@ function* briefTasksOf(chosen: readonly Entry[], seed: number): Generator<Task> 
       const near = [0, 1, 2, 3].map((step) => taskOf(entry, first + step))
       yield* near.filter(({ variant }) => variant.waitMs <= briefWaitMs).slice(0, 1)
     }
-  }
-}
-
-/** Answers after as many milliseconds as its path says. */
-async function startLateServer(): Promise<AsyncDisposable & { readonly origin: string }> {
-  const server = createServer((request, response) => {
-    setTimeout(() => response.end('ok'), Number(request.url?.slice(1)))
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.close()
-      server.closeAllConnections()
-    },
   }
 }
 

@@ -5,6 +5,7 @@ import { explainRace } from '../../packages/race/src/report/explain-race.ts'
 import type { FlowContext } from '../../packages/race/src/run/options.ts'
 import { loadClient, type OpenDb } from './clients.ts'
 import { entryNamed } from './entries.ts'
+import { startHttpStage } from './over-http.ts'
 import { createKit, type Origins, setUp, textsOf } from './kit.ts'
 import type { Ask, Db, Entry, Play, Row } from './model.ts'
 import { wrongStory } from './stories.ts'
@@ -36,44 +37,57 @@ export async function exploreTask(url: string, task: Task, origins: Origins): Pr
       async (text, ...values) => (await client.query<Row>(text, [...values])).rows,
     ),
   )
-  const openClient = await loadClient[variant.client]()
-  const open = new Map<string, Promise<OpenDb>>()
   const warm = firstUse(variant.cache)
   const plays: Readonly<Record<string, Play>> =
     typeof entry.flows === 'function' ? { a: entry.flows, b: entry.flows } : entry.flows
-  const flow =
-    (play: Play) =>
-    async (context: FlowContext): Promise<unknown> => {
-      const opened = open.get(context.flow) ?? openClient(context)
-      open.set(context.flow, opened)
-      const db = await opened
-      await warm(db)
-      return await play(createKit(entry, variant, db, { who: context.flow, origins }))
-    }
+  const serve = async (db: OpenDb, who: string): Promise<unknown> => {
+    await warm(db)
+    return await plays[who]?.(createKit(entry, variant, db, { who, origins }))
+  }
+  await using stage =
+    variant.place === 'http'
+      ? await startHttpStage(variant.client, url, serve)
+      : directStage(await loadClient[variant.client](), serve)
   const started = performance.now()
-  try {
-    const report = await explore({
-      url,
-      name: entry.name,
-      rng: task.seed,
-      budget,
-      seed: async ({ query }) => {
-        if (tables.length > 0) await query(`TRUNCATE ${tables.join(', ')}`)
-        for (const text of entry.rows) await query(written(text))
-      },
-      flows: Object.fromEntries(Object.entries(plays).map(([who, play]) => [who, flow(play)])),
-      onProgress: () => undefined,
-      ...(entry.deadlocks && { deadlocks: entry.deadlocks }),
-    })
-    return {
-      verdict: report.verdict,
-      milliseconds: Math.round(performance.now() - started),
-      schedules: report.coverage.schedules,
-      message: messageOf(report),
-      ...storyOf(entry, report),
-    }
-  } finally {
-    await Promise.allSettled([...open.values()].map(async (opened) => (await opened).end()))
+  const report = await explore({
+    url,
+    name: entry.name,
+    rng: task.seed,
+    budget,
+    seed: async ({ query }) => {
+      if (tables.length > 0) await query(`TRUNCATE ${tables.join(', ')}`)
+      for (const text of entry.rows) await query(written(text))
+    },
+    flows: Object.fromEntries(
+      Object.keys(plays).map((who) => [who, (context: FlowContext) => stage.ask(who, context)]),
+    ),
+    onProgress: () => undefined,
+    ...(entry.deadlocks && { deadlocks: entry.deadlocks }),
+  })
+  return {
+    verdict: report.verdict,
+    milliseconds: Math.round(performance.now() - started),
+    schedules: report.coverage.schedules,
+    message: messageOf(report),
+    ...storyOf(entry, report),
+  }
+}
+
+/** Each flow with a client of its own, kept from run to run. */
+function directStage(
+  openClient: (reach: FlowContext) => Promise<OpenDb>,
+  serve: (db: OpenDb, who: string) => Promise<unknown>,
+): AsyncDisposable & { ask(who: string, context: FlowContext): Promise<unknown> } {
+  const open = new Map<string, Promise<OpenDb>>()
+  return {
+    async ask(who, context) {
+      const opened = open.get(who) ?? openClient(context)
+      open.set(who, opened)
+      return await serve(await opened, who)
+    },
+    [Symbol.asyncDispose]: async () => {
+      await Promise.allSettled([...open.values()].map(async (opened) => (await opened).end()))
+    },
   }
 }
 

@@ -33,7 +33,7 @@ const stories: Readonly<Record<string, Story>> = {
   oversell: { anomaly: ['stale check'], fix: ownCheck },
   'oversell-autocommit': { anomaly: ['stale check'], fix: ownCheck },
   'coupon-used-twice': { anomaly: ['lost update'], fix: /AND NOT used/ },
-  'token-redeemed-twice': { anomaly: ['stale check'], fix: /DELETE FROM token/ },
+  'token-redeemed-twice': { anomaly: ['stale check'], fix: /DELETE FROM (?:zoo\.)?token/ },
   'counter-by-hand': { anomaly: ['lost update'], fix: /DO UPDATE SET n = hits\.n/ },
   'json-read-modify-write': { anomaly: ['lost update'], fix: /data = data \|\|/ },
   'tags-read-append-write': { anomaly: ['lost update'], fix: /tags = tags \|\|/ },

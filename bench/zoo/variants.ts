@@ -12,8 +12,8 @@ const clocks = ['none', 'seconds', 'milliseconds', 'iso', 'now()', 'now()-second
 const schemas = ['one', 'beside', 'named'] as const
 /** What only the first use does: nothing, one query for all, or one query of each who comes before it is known. */
 const caches = ['none', 'promise', 'value'] as const
-/** Where the flows run. Behind an HTTP server of this process is not built yet. */
-const places = ['direct'] as const
+/** Where the flows run: called by the explorer, or by requests to an HTTP server of this process. */
+const places = ['direct', 'direct', 'http'] as const
 
 export interface Variant {
   readonly client: ClientName
@@ -57,13 +57,14 @@ export function taskOf(entry: Entry, seed: number): Task {
       clock: pick(clocks),
       schema: pick(schemas),
       cache: pick(caches),
-      place: pick(places),
+      // Which flow a statement of postgres.js belongs to is told by its port alone, and a server has only one.
+      place: client === 'postgres.js' ? 'direct' : pick(places),
     },
   }
 }
 
 export function shown(variant: Variant): string {
-  const { client, waitMs, waitKind, keys, clock, schema, cache } = variant
+  const { client, waitMs, waitKind, keys, clock, schema, cache, place } = variant
   const wait = waitMs === 0 ? 'no wait' : `${waitKind} of ${waitMs} ms`
-  return `${client}, ${wait}, keys ${keys}, clock ${clock}, schemas ${schema}, cache ${cache}`
+  return `${client}, ${wait}, keys ${keys}, clock ${clock}, schemas ${schema}, cache ${cache}, ${place}`
 }

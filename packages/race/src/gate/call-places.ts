@@ -81,17 +81,23 @@ export function traceCalls(): () => void {
   tracing += 1
   if (tracing > 1) return release
   hook.enable()
-  const { write, push } = Socket.prototype
-  const written: Method = function (...values) {
-    if (this.localPort !== undefined) sent(this.localPort)
-    return (write as Method).apply(this, values)
-  }
+  const { _write, _writev, push } = Socket.prototype
+  const sending = (method: unknown): Method =>
+    function (...values) {
+      if (this.localPort !== undefined) sent(this.localPort)
+      return (method as Method).apply(this, values)
+    }
   const pushed: Method = function (...values) {
     if (this.localPort !== undefined) unanswered.delete(this.localPort)
     return (push as Method).apply(this, values)
   }
-  Object.assign(Socket.prototype, { write: written, push: pushed })
-  restore = () => Object.assign(Socket.prototype, { write, push })
+  // What `write` leads to: Node gives a socket a `write` of its own when it connects.
+  Object.assign(Socket.prototype, {
+    _write: sending(_write),
+    _writev: sending(_writev),
+    push: pushed,
+  })
+  restore = () => Object.assign(Socket.prototype, { _write, _writev, push })
   return release
 }
 

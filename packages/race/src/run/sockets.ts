@@ -33,16 +33,17 @@ type Method = (this: unknown, ...values: unknown[]) => unknown
 
 /** Reading of one's own would take data away from whoever reads, so both ways are looked at as they are called. */
 function watch(socket: Socket): void {
-  const write = Reflect.get(socket, 'write') as Method
-  const push = Reflect.get(socket, 'push') as Method
+  // Looked up at each call: others who watch come and go.
+  const inherited = (name: 'write' | 'push'): Method =>
+    Reflect.get(Object.getPrototypeOf(socket) as object, name) as Method
   Reflect.set(socket, 'write', function (this: unknown, ...values: unknown[]): unknown {
     const identity = flowIdentity.getStore()
     if (identity) asked.set(socket, identity)
-    return write.apply(this, values)
+    return inherited('write').apply(this, values)
   })
   Reflect.set(socket, 'push', function (this: unknown, ...values: unknown[]): unknown {
     asked.delete(socket)
-    return push.apply(this, values)
+    return inherited('push').apply(this, values)
   })
   socket.once('close', () => asked.delete(socket))
 }

@@ -107,6 +107,19 @@ describe('every statement of a race names the line that sent it', () => {
   })
 })
 
+test('also on connections that were opened long before', async () => {
+  const kept = new Map<string, postgres.Sql>()
+  const lines = await linesOf(async ({ flow, url: address }) => {
+    const sql = kept.get(flow) ?? postgres(address)
+    kept.set(flow, sql)
+    const rows = await sql.unsafe(here(read))
+    await sql.unsafe(here(write(rows[0])))
+  })
+  expect(lines).toHaveLength(4)
+  for (const [said, found] of lines) expect(found).toBe(said)
+  await Promise.all([...kept.values()].map((sql) => sql.end()))
+})
+
 describe('what a client sends later or together has its own line or none', () => {
   const queued: Readonly<Record<string, Flow>> = {
     async 'a queue of a client'({ pool }) {
