@@ -4,6 +4,8 @@ import { once } from 'node:events'
 /** Processes of one program, of which some are killed and replaced. */
 export interface MortalCrew extends AsyncDisposable {
   readonly killed: number
+  /** Throws if one of them has ended by itself: what it was to do is not done. */
+  check(): void
   /** Kills one of them at once, by SIGKILL, and starts another in its place. */
   killOne(which: number): Promise<void>
 }
@@ -14,14 +16,21 @@ export async function startMortalCrew(
   size: number,
   setup: object,
 ): Promise<MortalCrew> {
+  let killed = 0
+  let failed: string | undefined
   const start = (index: number): ChildProcess => {
     const child = fork(program, { stdio: 'inherit' })
     child.send({ ...setup, index })
+    child.once('exit', (code) => {
+      if (code !== null && code !== 0) failed = `process ${index} ended with ${code}`
+    })
     return child
   }
   const crew = Array.from({ length: size }, (_, index) => start(index))
-  let killed = 0
   return {
+    check() {
+      if (failed !== undefined) throw new Error(failed)
+    },
     get killed() {
       return killed
     },

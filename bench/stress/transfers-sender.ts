@@ -26,7 +26,10 @@ async function run({ url, apart }: TransfersSetup): Promise<void> {
   const send = async (joined: boolean): Promise<void> => {
     const amount = 2 + random(40)
     const fee = 1 + random(amount - 1)
-    const [from, to, house] = [keyOf(random(wallets)), keyOf(random(wallets)), keyOf(0)]
+    // Nobody pays himself; the first account is the house's.
+    const payer = 1 + random(wallets - 1)
+    const payee = 1 + ((payer + random(wallets - 2)) % (wallets - 1))
+    const [from, to, house] = [keyOf(payer), keyOf(payee), keyOf(0)]
     const options = { operationId: randomUUID(), acrossScopes: true }
     const [taken, given] = [face(), face()]
     if (apart) {

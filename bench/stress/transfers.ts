@@ -101,6 +101,7 @@ async function trade(
       await waitUntil(
         'enough transfers',
         async () => {
+          crew.check()
           const look = await lookAt(pool)
           sums.add(look.sum)
           seen.looks += 1
