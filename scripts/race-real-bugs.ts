@@ -1,6 +1,7 @@
 /**
- * Explores published releases that have, or had, a race: Knex, node-pg-migrate and Sequelize, from
- * npm, into a temporary folder. Prints what was found; docs/race/real-bugs.md shows it.
+ * Explores published releases of libraries that had a race, since fixed: Knex, node-pg-migrate, Sequelize
+ * and Better Auth, from npm, into a temporary folder. Prints what was found; docs/race/real-bugs.md
+ * shows it. A race that no release has fixed has no place here.
  * Run: npm run race:real-bugs [-- knex] [--trials 100]
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -9,6 +10,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startPostgres } from '@holdfast/testkit'
 import { explore, formatReport } from '../packages/race/src/index.ts'
+import { betterAuthBugs } from './real-bugs/better-auth.ts'
 import { installPackage } from './real-bugs/install-package.ts'
 import { knexBugs } from './real-bugs/knex.ts'
 import { nodePgMigrateBugs } from './real-bugs/node-pg-migrate.ts'
@@ -30,10 +32,11 @@ const scratch = join(root, 'migrations')
 await mkdir(scratch)
 const summary: string[] = []
 
-async function study({ release, scene, known, prepare }: RealBug): Promise<void> {
-  const load = await installPackage(root, release)
+async function study({ release, beside, scene, known, prepare }: RealBug): Promise<void> {
+  const load = await installPackage(root, release, beside)
   const url = await server.createDatabase()
-  const { seed, flow, check } = await prepare(load, url, scratch)
+  const explored = await prepare(load, url, scratch)
+  const { seed, flow } = explored
   const report = await explore({
     name: `${release}: ${scene}`,
     url,
@@ -50,11 +53,11 @@ async function study({ release, scene, known, prepare }: RealBug): Promise<void>
   })
   console.log(formatReport(report))
   const { schedules, classes, exhaustive, interleavings, milliseconds } = report.coverage
-  const plain = trials > 0 ? await tryPlainly(url, { seed, flow, check }, trials) : undefined
+  const plain = trials > 0 ? await tryPlainly(url, explored, trials) : undefined
   if (report.verdict !== known) process.exitCode = 1
   summary.push(
     [
-      release,
+      `${release}: ${scene}`,
       report.verdict === known ? report.verdict : `${report.verdict}, but ${known} was expected`,
       `${schedules} schedules`,
       exhaustive ? `all ${classes} classes of ${interleavings} orders` : `${classes} classes`,
@@ -65,7 +68,7 @@ async function study({ release, scene, known, prepare }: RealBug): Promise<void>
 }
 
 try {
-  for (const bug of [...knexBugs, ...nodePgMigrateBugs, ...sequelizeBugs]) {
+  for (const bug of [...knexBugs, ...nodePgMigrateBugs, ...sequelizeBugs, ...betterAuthBugs]) {
     if (bug.release.startsWith(wanted)) await study(bug)
   }
 } finally {

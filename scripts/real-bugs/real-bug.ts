@@ -4,6 +4,8 @@ import type { ExploreOptions } from '../../packages/race/src/index.ts'
 export interface RealBug {
   /** As npm knows it: `knex@0.95.11`. */
   readonly release: string
+  /** What else has to be installed for it: `drizzle-orm@0.45.4`. The driver always is. */
+  readonly beside?: readonly string[]
   /** What the two processes do. */
   readonly scene: string
   /** What is known about this release. */
@@ -20,4 +22,6 @@ export interface Scene {
   readonly flow: Flow
   /** For trials without the explorer, which has no need of it: true if the state is as it must be. */
   readonly check: string
+  /** For the same trials, if the state alone does not tell: true if the two answers fit together. */
+  readonly fit?: (answers: readonly unknown[]) => boolean
 }
