@@ -1,7 +1,7 @@
 /**
- * Explores published releases of libraries that had a race, since fixed: Knex, node-pg-migrate, Sequelize
- * and Better Auth, from npm, into a temporary folder. Prints what was found; docs/race/real-bugs.md
- * shows it. A race that no release has fixed has no place here.
+ * Explores published releases with a known race, and releases that fixed one: Knex, node-pg-migrate,
+ * Sequelize and Better Auth, from npm, in a temporary folder. Prints what was found;
+ * docs/race/real-bugs.md shows it.
  * Run: npm run race:real-bugs [-- knex] [--trials 100]
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
