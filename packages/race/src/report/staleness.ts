@@ -1,0 +1,216 @@
+/** Recognises what a stale read has led to, from who must have come before whom. */
+import { overlap } from '../core/footprint.ts'
+import type { Anomaly, AnomalyName } from './anomaly.ts'
+import { dependenciesOf } from './dependencies.ts'
+import { changedNothing, type History, type Moment, relationOf } from './history.ts'
+import { diagnoseLocks } from './lock-fault.ts'
+import { clauseText } from './shorten.ts'
+import { keyOf } from './words.ts'
+
+/** A read that was overtaken by a commit, and a write that relied on it: the best of all such. */
+export function staleness(history: History): Anomaly | undefined {
+  const dependencies = dependenciesOf(history)
+  const candidates = dependencies
+    .filter(({ kind }) => kind === 'overtaken')
+    .flatMap(({ read, commit, object, from, to }): Ranked[] => {
+      if (read === undefined) return []
+      const back = dependencies.filter((one) => one.from === to && one.to === from)
+      const otherRead = back.find(({ kind }) => kind === 'overtaken')?.read
+      const write = reliedOn(history, read, commit)
+      const otherWrite = writeBehind(history, commit, object)
+      const circle = back.length > 0
+      // Without a circle it is only "one before the other", unless the write came after the commit.
+      if (!circle && (write === undefined || write.step.index < commit.step.index)) return []
+      const found = { read, commit, write, otherRead, otherWrite, object, circle }
+      return [
+        {
+          ...found,
+          skew: readSkew(back, read),
+          half: halfSeen(back, read, commit),
+          rank: rankOf(found),
+        },
+      ]
+    })
+    .toSorted((one, other) => other.rank - one.rank)
+  const [best] = candidates
+  if (best === undefined) return undefined
+  return anomalyOf(history, best)
+}
+
+interface Candidate {
+  readonly read: Moment
+  readonly commit: Moment
+  readonly write: Moment | undefined
+  readonly otherRead: Moment | undefined
+  readonly otherWrite: Moment | undefined
+  readonly object: string
+  readonly circle: boolean
+}
+
+interface Ranked extends Candidate {
+  readonly skew: Moment | undefined
+  readonly half: Moment | undefined
+  readonly rank: number
+}
+
+/** A circle counts most; then a write after the commit; then a plain read close to its write. */
+function rankOf({ read, commit, write, object, circle }: Candidate): number {
+  const same = write !== undefined && relationOf(object) === writtenRelation(write)
+  const before = write === undefined ? 0 : write.step.index - read.step.index
+  return (
+    (circle ? 1000 : 0) +
+    (write === undefined ? 0 : 400) +
+    (write !== undefined && write.step.index > commit.step.index ? 200 : 0) +
+    (same ? 100 : 0) +
+    (read.kind === 'read' ? 50 : 0) +
+    // It looks for itself, so that is what it relied on.
+    (read === write && read.statement.verb === 'INSERT' ? 80 : 0) -
+    Math.min(before, 40)
+  )
+}
+
+/**
+ * The first write of the reader's flow after its read that was committed, the later ones being less to blame. Else one
+ * before it to the same table, which a look at the result has let stand.
+ */
+function reliedOn({ moments }: History, read: Moment, commit: Moment): Moment | undefined {
+  const own = moments.filter(
+    ({ kind, step, transaction }) =>
+      kind === 'write' && step.flow === read.step.flow && transaction?.end === 'commit',
+  )
+  const later = own.filter(({ step }) => step.index >= read.step.index)
+  return (
+    later.find(({ step }) => step.index > commit.step.index) ??
+    later[0] ??
+    own.find(
+      (write) =>
+        write.transaction === read.transaction &&
+        readRelations(read).includes(writtenRelation(write) ?? ''),
+    )
+  )
+}
+
+function readRelations({ step }: Moment): string[] {
+  return step.footprint.touches.map(({ object }) => relationOf(object))
+}
+
+function writeBehind({ moments }: History, commit: Moment, object: string): Moment | undefined {
+  return moments.findLast(
+    ({ kind, step, transaction }) =>
+      kind === 'write' &&
+      step.flow === commit.step.flow &&
+      step.index <= commit.step.index &&
+      transaction === commit.transaction &&
+      step.footprint.touches.some(
+        (touch) => touch.mode !== 'read' && overlap(touch.object, object),
+      ),
+  )
+}
+
+/** A later read of the same flow that did see the other's commit. */
+function readSkew(back: Back, read: Moment): Moment | undefined {
+  return back.find(({ kind, read: later }) => kind === 'seen' && later !== read)?.read
+}
+
+type Back = readonly {
+  readonly kind: string
+  readonly read?: Moment
+  readonly commit: Moment
+}[]
+
+/** A commit that the read did see, of a transaction before the one that overtook it. */
+function halfSeen(back: Back, read: Moment, commit: Moment): Moment | undefined {
+  return back.find(
+    (one) =>
+      one.kind === 'seen' && one.read === read && one.commit.transaction !== commit.transaction,
+  )?.commit
+}
+
+/** The relation that a step wrote: the one it names, else the first that it could have written. */
+function writtenRelation({ step, statement }: Moment): string | undefined {
+  const relations = step.footprint.touches
+    .filter(({ mode }) => ['lock', 'insert', 'append'].includes(mode))
+    .map(({ object }) => relationOf(object))
+  const named = statement.table?.split('.').at(-1)
+  return relations.find((relation) => relation.split('.').at(-1) === named) ?? relations[0]
+}
+
+function anomalyOf(history: History, found: Ranked): Anomaly {
+  const { read, commit, write, otherRead, otherWrite } = found
+  const steps = {
+    read,
+    commit,
+    ...(write === undefined ? {} : { write }),
+    ...(otherRead === undefined ? {} : { otherRead }),
+    ...(otherWrite === undefined ? {} : { otherWrite }),
+  }
+  if (write === undefined) {
+    if (found.skew !== undefined) {
+      const name = readTheSame(read, found.skew) ? 'non-repeatable read' : 'read skew'
+      return { name, ...steps, otherRead: found.skew }
+    }
+    return found.half === undefined
+      ? { name: 'stale check', ...steps }
+      : { name: 'intermediate read', ...steps, seen: found.half }
+  }
+  const lockFault = diagnoseLocks(history, { read, commit, write })
+  return {
+    name: nameOfStale(found, write),
+    ...steps,
+    ...(write === read ? { oneStatement: true } : {}),
+    ...(lockFault === undefined ? {} : { lockFault }),
+  }
+}
+
+function nameOfStale({ read, object, otherRead, otherWrite }: Ranked, write: Moment): AnomalyName {
+  const sameRelation = relationOf(object) === writtenRelation(write)
+  const verbs = [verbOf(write), otherWrite && verbOf(otherWrite)]
+  if (sameRelation && verbs.every((verb) => verb === 'INSERT')) return 'check-then-insert'
+  if (sameRelation && !verbs.includes('INSERT') && otherWrite !== undefined) {
+    if (!sameRows(write, otherWrite)) return 'write skew'
+    // It replaced nothing, because it found nothing.
+    if (changedNothing(write)) return 'stale check'
+    // What is computed from the row as it is loses nothing; only the check before it was stale.
+    if (write.statement.assigned.some(({ fromItself }) => fromItself)) return 'stale check'
+    return claims(read, write) ? 'double claim' : 'lost update'
+  }
+  return otherRead === undefined ? 'stale check' : 'write skew'
+}
+
+/** As far as rows are known they are compared; else, unless both name different keys, they may be the same. */
+function sameRows(one: Moment, other: Moment): boolean {
+  const rows = [one, other].map((moment) => writtenRows(moment))
+  const [mine = [], theirs = []] = rows
+  if (rows.every(({ length }) => length > 0)) return mine.some((row) => theirs.includes(row))
+  const [key, there] = [keyOf(one), keyOf(other)]
+  return key?.column !== there?.column || key?.value === there?.value
+}
+
+function writtenRows(moment: Moment): string[] {
+  const relation = writtenRelation(moment)
+  return moment.step.footprint.touches
+    .filter(({ mode, object }) => mode === 'lock' && relationOf(object) === relation)
+    .map(({ object }) => object)
+    .filter((object) => object.includes('#'))
+}
+
+/** Two looks at the same rows, and not at two parts of something. */
+function readTheSame(one: Moment, other: Moment): boolean {
+  const objects = one.step.footprint.touches.map(({ object }) => object)
+  return other.step.footprint.touches.some(({ object }) =>
+    objects.some((mine) => overlap(mine, object)),
+  )
+}
+
+/** What ON CONFLICT DO UPDATE does to a row that is there is an UPDATE. */
+function verbOf({ statement }: Moment): string {
+  const upsert = clauseText(statement, 'ON')?.includes('DO UPDATE') === true
+  return upsert ? 'UPDATE' : statement.verb
+}
+
+const claiming = /^(?:status|state|claimed|locked|worker|owner|assigned|taken|picked|started)/i
+
+/** A queue: the read asks for one of several, and the write puts a name or a state on it. */
+function claims(read: Moment, write: Moment): boolean {
+  return read.statement.limited && write.statement.sets.some(({ column }) => claiming.test(column))
+}
