@@ -1,3 +1,4 @@
+import { replaceThere } from '@holdfast/testkit'
 import { leaseSettings } from '../../packages/holdfast/src/claims/layout.ts'
 import { claimRows } from '../../packages/holdfast/src/engines/postgres/claims.ts'
 import { finishRows } from '../../packages/holdfast/src/engines/postgres/claims-finish.ts'
@@ -15,26 +16,25 @@ function scriptFor(table: string, batch: number): string {
     { token: '', ms: leaseMs, holder: '' },
   )
   // pgbench can keep one row, so the keys come as the JSON that completing takes, the rows as a text.
-  const answer = swapped(
+  const answer = replaceThere(
+    'a claim',
     claim.text,
     /SELECT \* FROM "#claimed" ORDER BY "#at"::[\w.]+$/,
     `SELECT coalesce(jsonb_agg(jsonb_build_object('id', "#key0", '#token', ${token})), '[]')::text AS items, string_agg("#claimed"::text, '') AS rows FROM "#claimed"`,
   )
   const claiming = [String(batch), token, String(leaseMs)].reduce(
     (text, value, place) =>
-      swapped(text, new RegExp(`\\$${place + 1}::(pg_catalog\\.)?text`, 'g'), value),
+      replaceThere(
+        'a claim',
+        text,
+        new RegExp(`\\$${place + 1}::(pg_catalog\\.)?text`, 'g'),
+        value,
+      ),
     answer,
   )
   const items = Array.from({ length: batch }, () => ({ key: ['0'], token: '' }))
   const completing = finishRows(layout, 'complete', items, leaseMs).text.replaceAll('$1', ':items')
   return `\\set number random(1, 999999999999)\n${claiming}\n\\gset\n${completing};\n`
-}
-
-/** A piece of a statement replaced, which has to be there. */
-function swapped(text: string, piece: RegExp, instead: string): string {
-  const made = text.replaceAll(new RegExp(piece, 'g'), () => instead)
-  if (made === text) throw new Error(`a claim has no ${piece.source} any more`)
-  return made
 }
 
 /** Claims and completes `batch` rows at a time, without us. */

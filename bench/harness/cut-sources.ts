@@ -1,3 +1,4 @@
+import { replaceThere } from '@holdfast/testkit'
 import { registerHooks } from 'node:module'
 
 /** A text of a source file, and what stands in its place when the protection is gone. */
@@ -24,11 +25,7 @@ export function cutSources(cuts: Cuts, sources = 'packages/holdfast/src'): void 
       const edits = wanted.get(url)
       if (edits === undefined) return loaded
       let source = textOf(loaded.source)
-      for (const [text, instead] of edits) {
-        const cut = source.replaceAll(text, instead)
-        if (cut === source) throw new Error(`${url} has no ${text.source} any more`)
-        source = cut
-      }
+      for (const [text, instead] of edits) source = replaceThere(url, source, text, instead)
       return { ...loaded, source }
     },
   })

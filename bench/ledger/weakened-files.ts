@@ -1,3 +1,4 @@
+import { replaceThere } from '@holdfast/testkit'
 import {
   ownFiles,
   type SchemaFile,
@@ -46,9 +47,7 @@ export function replacedFiles(replacements: readonly Replacement[]): SchemaFiles
 type Cut = (file: SchemaFile) => SchemaFile
 
 function replaced(file: SchemaFile, pattern: RegExp, replacement: string): SchemaFile {
-  const text = file.text.replaceAll(pattern, () => replacement)
-  if (text === file.text) throw new Error(`${file.name} has no ${pattern.source} any more`)
-  return schemaFile(file.name, text)
+  return schemaFile(file.name, replaceThere(file.name, file.text, pattern, replacement))
 }
 
 /** Statements that run before everything else in a function. */

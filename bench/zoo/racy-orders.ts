@@ -1,16 +1,8 @@
 /** Races of claims, of locks that protect nothing, of readers in between, and of definitions. */
+import { account, jobs } from './grounds.ts'
 import { type Entry, numberOf } from './model.ts'
 
-const jobs = {
-  tables: ['CREATE TABLE job (id int PRIMARY KEY, owner text)'],
-  rows: ['INSERT INTO job VALUES (1, NULL), (2, NULL)'],
-}
 const oldestJob = 'SELECT id FROM job WHERE owner IS NULL ORDER BY id LIMIT 1'
-
-const pair = {
-  tables: ['CREATE TABLE account (id int PRIMARY KEY, n int NOT NULL)'],
-  rows: ['INSERT INTO account VALUES (1, 100), (2, 100)'],
-}
 
 export const racyOrders: readonly Entry[] = [
   {
@@ -55,7 +47,7 @@ export const racyOrders: readonly Entry[] = [
     name: 'advisory-locks-on-different-keys',
     racy: true,
     why: 'each takes a key of its own, so nobody waits for anybody',
-    ...pair,
+    ...account,
     flows: (kit) =>
       kit.transaction(async (ask) => {
         await ask('SELECT 1 AS got FROM pg_advisory_xact_lock($1::int)', kit.who === 'a' ? 11 : 12)
@@ -69,7 +61,7 @@ export const racyOrders: readonly Entry[] = [
     name: 'advisory-lock-released-too-early',
     racy: true,
     why: 'the lock ends with the transaction that reads, and the write is another one',
-    ...pair,
+    ...account,
     async flows(kit) {
       const n = await kit.transaction(async (ask) => {
         await ask('SELECT 1 AS got FROM pg_advisory_xact_lock(11)')
@@ -84,7 +76,7 @@ export const racyOrders: readonly Entry[] = [
     name: 'sum-of-two-reads',
     racy: true,
     why: 'the reader sees one account before the transfer and the other one after it',
-    ...pair,
+    ...account,
     flows: {
       a: (kit) =>
         kit.transaction(async (ask) => {
@@ -105,7 +97,7 @@ export const racyOrders: readonly Entry[] = [
     name: 'transfer-in-two-transactions',
     racy: true,
     why: 'between the two statements the money is nowhere, and the reader sees that',
-    ...pair,
+    ...account,
     flows: {
       async a(kit) {
         const sum = await numberOf(kit.ask('SELECT sum(n)::int AS n FROM account'))
@@ -175,7 +167,7 @@ export const racyOrders: readonly Entry[] = [
     name: 'opposite-orders',
     racy: true,
     why: 'each has locked the row that the other one wants: a deadlock, and that is what is asked for',
-    ...pair,
+    ...account,
     deadlocks: 'fail',
     flows: (kit) =>
       kit.transaction(async (ask) => {

@@ -1,20 +1,6 @@
 /** Races on rows that are there: what was read is no longer so when it is written. */
+import { account, balance, setBalance, stock } from './grounds.ts'
 import { type Entry, numberOf } from './model.ts'
-
-const account = {
-  tables: ['CREATE TABLE account (id int PRIMARY KEY, n int NOT NULL)'],
-  rows: ['INSERT INTO account VALUES (1, 100), (2, 100)'],
-}
-const balance = 'SELECT n FROM account WHERE id = 1'
-const setBalance = 'UPDATE account SET n = $1 WHERE id = 1'
-
-const stock = {
-  tables: [
-    'CREATE TABLE stock (id int PRIMARY KEY, n int NOT NULL)',
-    'CREATE TABLE sale ({record}, who text)',
-  ],
-  rows: ['INSERT INTO stock VALUES (1, 1)'],
-}
 
 const coupon = {
   tables: ['CREATE TABLE coupon (code text PRIMARY KEY, used bool NOT NULL)'],

@@ -1,27 +1,14 @@
 /** Races on what is not there yet, and on rules about several rows. */
+import { doctors, onCall, sameEmail, uploadCount, uploads } from './grounds.ts'
 import { type Entry, type Kit, numberOf } from './model.ts'
-
-const onCall = {
-  tables: ['CREATE TABLE doctor (name text PRIMARY KEY, on_call bool NOT NULL)'],
-  rows: [`INSERT INTO doctor VALUES ('a', true), ('b', true)`],
-}
 
 const users = {
   tables: ['CREATE TABLE users ({record}, email text, who text)'],
   rows: [],
 }
-const sameEmail = `SELECT count(*)::int AS n FROM users WHERE email = 'x'`
-
-const uploads = {
-  tables: [
-    'CREATE TABLE owner (id int PRIMARY KEY)',
-    'CREATE TABLE upload ({record}, owner int, who text)',
-  ],
-  rows: ['INSERT INTO owner VALUES (1)'],
-}
 
 async function upload(kit: Kit): Promise<unknown> {
-  if ((await numberOf(kit.ask('SELECT count(*)::int AS n FROM upload'))) >= 1) {
+  if ((await numberOf(kit.ask(uploadCount))) >= 1) {
     return kit.answer(409)
   }
   await kit.wait()
@@ -33,7 +20,7 @@ const leave =
   (isolation: (who: string) => 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE') =>
   (kit: Kit) =>
     kit.transaction(async (ask) => {
-      const n = await numberOf(ask('SELECT count(*)::int AS n FROM doctor WHERE on_call'))
+      const n = await numberOf(ask(doctors))
       if (n < 2) return kit.answer(409)
       await kit.wait()
       await ask('UPDATE doctor SET on_call = false WHERE name = $1', kit.who)

@@ -1,20 +1,6 @@
 /** Safe twins on rows that are there: the statement that writes decides, or a lock comes first. */
+import { account, balance, setBalance, stock } from './grounds.ts'
 import { type Entry, numberOf, orRefuse, withRetry } from './model.ts'
-
-const account = {
-  tables: ['CREATE TABLE account (id int PRIMARY KEY, n int NOT NULL)'],
-  rows: ['INSERT INTO account VALUES (1, 100), (2, 100)'],
-}
-const balance = 'SELECT n FROM account WHERE id = 1'
-const setBalance = 'UPDATE account SET n = $1 WHERE id = 1'
-
-const stock = {
-  tables: [
-    'CREATE TABLE stock (id int PRIMARY KEY, n int NOT NULL)',
-    'CREATE TABLE sale ({record}, who text)',
-  ],
-  rows: ['INSERT INTO stock VALUES (1, 1)'],
-}
 
 const page = {
   tables: ['CREATE TABLE page (id int PRIMARY KEY, version int, body text)'],

@@ -1,35 +1,10 @@
 /** Safe twins on what is not there yet and on several rows: constraints, locks of a parent, one snapshot. */
+import { account, doctors, jobs, onCall, sameEmail, uploadCount, uploads } from './grounds.ts'
 import { type Entry, numberOf, orRefuse, withRetry } from './model.ts'
-
-const jobs = {
-  tables: ['CREATE TABLE job (id int PRIMARY KEY, owner text)'],
-  rows: ['INSERT INTO job VALUES (1, NULL), (2, NULL)'],
-}
 
 const users = {
   tables: ['CREATE TABLE users ({record}, email text UNIQUE, who text)'],
   rows: [],
-}
-const sameEmail = `SELECT count(*)::int AS n FROM users WHERE email = 'x'`
-
-const uploads = {
-  tables: [
-    'CREATE TABLE owner (id int PRIMARY KEY)',
-    'CREATE TABLE upload ({record}, owner int, who text)',
-  ],
-  rows: ['INSERT INTO owner VALUES (1)'],
-}
-const uploadCount = 'SELECT count(*)::int AS n FROM upload'
-
-const onCall = {
-  tables: ['CREATE TABLE doctor (name text PRIMARY KEY, on_call bool NOT NULL)'],
-  rows: [`INSERT INTO doctor VALUES ('a', true), ('b', true)`],
-}
-const doctors = 'SELECT count(*)::int AS n FROM doctor WHERE on_call'
-
-const pair = {
-  tables: ['CREATE TABLE account (id int PRIMARY KEY, n int NOT NULL)'],
-  rows: ['INSERT INTO account VALUES (1, 100), (2, 100)'],
 }
 
 export const safeSets: readonly Entry[] = [
@@ -287,7 +262,7 @@ export const safeSets: readonly Entry[] = [
     name: 'sum-in-one-statement',
     racy: false,
     why: 'one statement sees one snapshot, and the transfer is one transaction',
-    ...pair,
+    ...account,
     flows: {
       async a(kit) {
         await kit.wait()
@@ -307,7 +282,7 @@ export const safeSets: readonly Entry[] = [
     name: 'sum-of-two-reads-repeatable',
     racy: false,
     why: 'REPEATABLE READ gives both reads one snapshot',
-    ...pair,
+    ...account,
     flows: {
       a: (kit) =>
         kit.transaction(async (ask) => {
@@ -361,7 +336,7 @@ export const safeSets: readonly Entry[] = [
     name: 'one-order',
     racy: false,
     why: 'both lock row 1 before row 2, so no circle can come about',
-    ...pair,
+    ...account,
     deadlocks: 'fail',
     flows: (kit) =>
       kit.transaction(async (ask) => {

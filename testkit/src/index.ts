@@ -7,6 +7,7 @@ export {
   withClient,
 } from './create-database.ts'
 export { type Deferred, deferred } from './deferred.ts'
+export { replaceThere } from './replace-there.ts'
 export { resetSocket } from './reset-socket.ts'
 export { sample } from './sample.ts'
 export { sendSignal } from './send-signal.ts'

@@ -1,3 +1,4 @@
+import { replaceThere } from '@holdfast/testkit'
 import { ownFiles, type SchemaFiles, schemaFile } from '../../src/schema/schema-files.ts'
 
 /**
@@ -8,10 +9,7 @@ export function weakened(name: string, protection: RegExp, instead: string): Sch
   const files = ownFiles()
   const path = name.includes('/') ? name : `app/${name}`
   const file = files.repeatables.find((each) => each.name === path)
-  const text = file?.text.replace(protection, () => instead)
-  if (file === undefined || text === undefined || text === file.text) {
-    throw new Error(`${path} has no ${protection.source} any more`)
-  }
+  const text = replaceThere(path, file?.text ?? '', protection, instead)
   const repeatables = files.repeatables.map((each) =>
     each === file ? schemaFile(each.name, text) : each,
   )

@@ -1,3 +1,4 @@
+import { replaceThere } from '@holdfast/testkit'
 import { ownFiles, schemaFile } from '../../../../holdfast/src/schema/schema-files.ts'
 import type { Weakened } from './ledger-stage.ts'
 
@@ -17,10 +18,7 @@ function without(cuts: readonly Cut[], later?: string): Weakened {
   const repeatables = files.repeatables.map((original) => {
     let { text } = original
     for (const { file, piece, instead } of cuts) {
-      if (file !== original.name) continue
-      const left = text.replaceAll(piece, () => instead)
-      if (left === text) throw new Error(`${file} has no ${piece.source} any more`)
-      text = left
+      if (file === original.name) text = replaceThere(file, text, piece, instead)
     }
     return text === original.text ? original : schemaFile(original.name, text)
   })
