@@ -28,7 +28,7 @@ export function judgeRaceFree(report: Report, options: RaceFreeOptions = {}): Ju
       ? '  accept it   toBeRaceFree({ bounded: true }), if a search within the budget is enough here\n'
       : ''
   if (!pass) annotate(report)
-  return { pass, message: `${tell(report)}${hint}${pageLine(report)}` }
+  return { pass, message: `${tell(report)}${hint}${pass ? '' : pageLine(report)}` }
 }
 
 /** In GitHub Actions a race is shown beside the lines that make it. */
@@ -81,13 +81,15 @@ function tell(report: Report, options?: FormatOptions): string {
 /** With HOLDFAST_RACE_OUT set, every failure also leaves a page in that folder, and the same as JSON. */
 function pageLine(report: Report): string {
   const folder = process.env['HOLDFAST_RACE_OUT']
-  if (folder === undefined || folder === '' || report.failure === undefined) return ''
+  if (folder === undefined || folder === '') return ''
   mkdirSync(folder, { recursive: true })
   const name = report.name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-  const path = resolve(join(folder, name === '' ? 'race' : name.slice(0, 80)))
+  // Several tests may have the same name; the schedule tells their races apart.
+  const mark = report.failure?.token.split('.').at(-1) ?? report.verdict
+  const path = resolve(join(folder, `${name === '' ? 'race' : name.slice(0, 80)}-${mark}`))
   writeFileSync(`${path}.html`, htmlReport(report))
   writeFileSync(`${path}.json`, jsonReport(report))
   return `  page         ${path}.html\n`

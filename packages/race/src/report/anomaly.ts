@@ -109,7 +109,9 @@ function unhandledError({ run, moments }: History, { serial }: Failure): Anomaly
     const hit = firstError(moments.filter(({ step }) => step.flow === flow))
     // Some wrap the server's error in one of their own; the step has it in any case.
     const sqlstate = hit?.step.answer.error?.sqlstate
-    if (outcome.kind !== 'threw' || hit === undefined || sqlstate === undefined) continue
+    // An HTTP server answers with 500 where a function throws.
+    const failed = outcome.kind === 'threw' || ('said' in outcome && outcome.said === 'failed')
+    if (!failed || hit === undefined || sqlstate === undefined) continue
     const alsoSerial = serial.some(({ run: { steps } }) =>
       steps.some((step) => step.flow === flow && step.answer.error?.sqlstate === sqlstate),
     )

@@ -4,7 +4,7 @@ import { type Fix, hasHoldfast, seenValue, way } from './fix.ts'
 import { guardFix } from './fixes-of-sets.ts'
 import { changedNothing, type History, type Moment } from './history.ts'
 import { clauseText } from './shorten.ts'
-import { keyOf, ref, tableOf } from './words.ts'
+import { keyOf, ref, sqlName, tableOf } from './words.ts'
 
 const faster = '0 means that somebody was faster'
 
@@ -52,15 +52,18 @@ export function updateFixes(
   if (lockFault !== undefined) return atomic
   const table = tableOf(read)
   const where = clauseText(read.statement, 'WHERE') ?? '…'
-  // A row that is not there cannot be locked.
-  const isThere = read.step.answer.rowCount > 0
+  // A row that is not there cannot be locked, nor one of a view that adds up.
+  const isTable = history.run.tables.some(
+    ({ name }) => name.split('.').at(-1) === table.split('.').at(-1),
+  )
+  const isThere = read.step.answer.rowCount > 0 && (isTable || history.run.tables.length === 0)
   return [
     ...atomic,
     ...(isThere
       ? [
           way(
             `Lock the row when reading it (${read.number}), in the same transaction as the write.`,
-            `SELECT … FROM ${table} WHERE ${where} FOR UPDATE`,
+            `SELECT … FROM ${sqlName(table)} WHERE ${where} FOR UPDATE`,
           ),
         ]
       : []),
@@ -71,14 +74,14 @@ export function updateFixes(
 /** Check and write in one statement. */
 function atomicFix(read: Moment, write: Moment): Fix {
   const { statement } = write
-  const table = tableOf(write)
+  const table = sqlName(tableOf(write))
   const where = clauseText(statement, 'WHERE') ?? '…'
   const upsert = clauseText(statement, 'ON')
   if (upsert !== undefined) {
     const column = /DO UPDATE SET (\w+)/i.exec(upsert)?.[1] ?? '…'
     return way(
       'Let ON CONFLICT compute from the row that is there, and not from what was read.',
-      `INSERT INTO ${table} … ON CONFLICT … DO UPDATE SET ${column} = ${table}.${column} + …`,
+      `INSERT INTO ${table} … ON CONFLICT … DO UPDATE SET ${column} = ${table.split('.').at(-1)}.${column} + …`,
     )
   }
   if (statement.verb === 'DELETE') {
@@ -119,7 +122,10 @@ function atomicFix(read: Moment, write: Moment): Fix {
   }
   return way(
     `Write only if it is still what was read, and look at how many rows it changed: ${faster}.`,
-    update(set, `${where} AND ${column} ${seen === null ? 'IS NULL' : `= ${literal(seen)}`}`),
+    update(
+      set,
+      `${where} AND ${sqlName(column)} ${seen === null ? 'IS NULL' : `= ${literal(seen)}`}`,
+    ),
   )
 }
 
@@ -134,8 +140,9 @@ function lookedFor(read: Moment, write: Moment): string | undefined {
 }
 
 /** `n = n - 80` must not go below nothing; what grows has a limit that only its owner knows. */
-function boundOf(column: string, set: string): string {
-  const taken = new RegExp(String.raw`\b${column}\s*-\s*(\$?[\w.']+)`).exec(set)?.[1]
+function boundOf(name: string, set: string): string {
+  const column = sqlName(name)
+  const taken = new RegExp(String.raw`\b${name}"?\s*-\s*(\$?[\w.']+)`).exec(set)?.[1]
   return taken === undefined ? `${column} < … -- its limit` : `${column} >= ${taken}`
 }
 
@@ -145,8 +152,9 @@ interface Change {
 }
 
 /** A new value as a change of the old one: a difference, or something appended. */
-function ownChange(column: string, seen: string | null, shown: string): Change | undefined {
+function ownChange(name: string, seen: string | null, shown: string): Change | undefined {
   if (seen === null) return undefined
+  const column = sqlName(name)
   const written = shown.replace(/^'(.*)'$/s, '$1').replaceAll("''", "'")
   const number = /^-?\d+(?:\.\d+)?$/
   if (number.test(seen) && number.test(written)) {
@@ -157,7 +165,10 @@ function ownChange(column: string, seen: string | null, shown: string): Change |
       : { set: `${column} = ${column} + ${by}` }
   }
   if (/^\{.*\}$/s.test(seen) && written.startsWith('{')) {
-    return { set: `${column} = ${column} || $1` }
+    // What is deeper than the first level would be replaced as a whole.
+    return /[{[]/.test(`${seen}${written}`.replaceAll(/^\{|(?<=\})\{/g, ''))
+      ? undefined
+      : { set: `${column} = ${column} || $1` }
   }
   const added = written.startsWith(seen) && !/^(?:t|f|true|false)$/.test(seen)
   return added

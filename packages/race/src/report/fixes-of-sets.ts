@@ -5,7 +5,7 @@ import { type Fix, hasHoldfast, way } from './fix.ts'
 import { changedNothing, type History, type Moment, nameOf } from './history.ts'
 import { clauseText } from './shorten.ts'
 import { type Equality, readStatement } from './statement.ts'
-import { keyOf, list, ref, subjectName, tableOf, variable } from './words.ts'
+import { keyOf, list, ref, sqlName, subjectName, tableOf, variable } from './words.ts'
 
 type Serial = Failure['serial']
 
@@ -16,7 +16,11 @@ export function checkFixes(
   serial: Serial,
 ): Fix[] {
   const { write, otherRead, lockFault } = anomaly
-  const key = keyOf(read) ?? (write && insertedBy(history, write).find(isKey))
+  const told = new Set(read.step.answer.rows?.flat())
+  // What only the read has told cannot be locked before it.
+  const key =
+    keyOf(read) ??
+    (write && insertedBy(history, write).find((one) => isKey(one) && !told.has(one.value)))
   const both = otherRead === undefined ? [read.who] : [read.who, otherRead.who]
   const simple = [
     ...foreignKeyFix(anomaly, history),
@@ -113,31 +117,42 @@ function uniqueFix(
   if (write?.statement.verb !== 'INSERT' || clauseText(write.statement, 'ON') !== undefined) {
     return []
   }
-  const table = tableOf(write)
+  const table = sqlName(tableOf(write))
   const number = numberedColumn(history, read, write)
   if (number !== undefined) {
+    const columns = [...read.statement.where.map(({ column }) => column), number].map(sqlName)
     return [
       way(
         'Let the database give the number: an identity column, or a sequence. If there must be no gaps, say that it is unique and try again after 23505.',
-        `CREATE UNIQUE INDEX ON ${table} (${number})`,
+        `CREATE UNIQUE INDEX ON ${table} (${columns.join(', ')})`,
       ),
     ]
   }
-  const columns = uniqueColumns(history, read, write, serial).join(', ')
-  if (columns === '') return []
+  const found = uniqueColumns(history, read, write, serial)
+  // A rule about those in one state is not one about all of them.
+  const [states, keys] = [found.filter(isState), found.filter((one) => !isState(one))]
+  if (keys.length === 0) return []
+  const columns = keys.map(({ column }) => sqlName(column)).join(', ')
+  const only = states.map(({ column, value }) => `${sqlName(column)} = ${value}`).join(' AND ')
+  const where = only === '' ? '' : ` WHERE ${only}`
   const otherwise = read.statement.verb === 'UPDATE' ? 'DO UPDATE SET …' : 'DO NOTHING'
   return [
     way(
       'Let a constraint say it, and insert without looking first.',
-      `CREATE UNIQUE INDEX ON ${table} (${columns}) -- then INSERT … ON CONFLICT (${columns}) ${otherwise}`,
+      `CREATE UNIQUE INDEX ON ${table} (${columns})${where} -- then INSERT … ON CONFLICT (${columns})${where} ${otherwise}`,
     ),
   ]
 }
 
 /** The column that got what the read gave as the highest, or the one after it. */
 function numberedColumn(history: History, read: Moment, write: Moment): string | undefined {
-  if (read.statement.aggregate !== 'max') return undefined
-  const highest = Number(read.step.answer.rows?.[0]?.[0] ?? Number.NaN)
+  // `max(number)`, or the first of them in the other direction.
+  const isHighest =
+    read.statement.aggregate === 'max' ||
+    (read.statement.limited && clauseText(read.statement, 'ORDER') !== undefined)
+  if (!isHighest) return undefined
+  const seen = read.step.answer.rows?.[0]?.[0]
+  const highest = Number(seen ?? (read.step.answer.rowCount === 0 ? 0 : Number.NaN))
   return insertedBy(history, write).find(({ value }) =>
     [highest, highest + 1].includes(Number(value)),
   )?.column
@@ -147,19 +162,43 @@ function numberedColumn(history: History, read: Moment, write: Moment): string |
  * Columns that the check compares and the INSERT fills with the same values: then the rule is that
  * there is only one, and a constraint can say so. Counting up to a limit is another rule.
  */
-function uniqueColumns(history: History, read: Moment, write: Moment, serial: Serial): string[] {
-  const { aggregate, where } = read.statement
-  if (write === read) return where.map(({ column }) => column)
+function uniqueColumns(
+  history: History,
+  read: Moment,
+  write: Moment,
+  serial: Serial,
+): readonly Equality[] {
+  const { aggregate, where, limited } = read.statement
+  if (!asksOnlyForEquals(read)) return []
+  if (write === read) return where
+  if (limited && clauseText(read.statement, 'ORDER') !== undefined) return []
   const counted = aggregate === 'count' && read.step.answer.rows?.[0]?.[0] === '0'
   const none = read.step.answer.rowCount === 0 || changedNothing(read)
   if (aggregate === undefined ? !none : aggregate !== 'exists' && !counted) return []
   if (serial.some(({ run }) => insertsInto(run, tableOf(write)) > 1)) return []
   const inserted = insertedBy(history, write)
-  return where
-    .filter(({ column, value }) =>
-      inserted.some((one) => one.column === column && one.value === value),
-    )
-    .map(({ column }) => column)
+  return where.filter(({ column, value }) =>
+    inserted.some((one) => one.column === column && one.value === value),
+  )
+}
+
+/** Times that overlap, those not deleted, texts without their case: no index on the rest says that. */
+function asksOnlyForEquals({ statement }: Moment): boolean {
+  const others = statement.whereTokens.filter(
+    ({ text, upper }) =>
+      /^(?:<|>|<=|>=|<>|!=|~~?\*?|&&|@>|<@)$/.test(text) ||
+      ['IS', 'NOT', 'IN', 'LIKE', 'ILIKE', 'BETWEEN', 'OR', 'ANY'].includes(upper),
+  )
+  const equals = statement.whereTokens.filter(({ text }) => text === '=').length
+  const nested = statement.verb === 'INSERT' ? 1 : 0
+  const refused = others.filter(({ upper }) => !(nested === 1 && upper === 'NOT'))
+  return refused.length === 0 && equals === statement.where.length
+}
+
+const stateColumn = /^(?:status|state|active|deleted|kind|type|is_|has_)/i
+
+function isState({ column }: Equality): boolean {
+  return stateColumn.test(column)
 }
 
 function insertsInto({ steps }: Serial[number]['run'], table: string): number {
@@ -176,7 +215,8 @@ function insertsInto({ steps }: Serial[number]['run'], table: string): number {
 /** What an INSERT put into which column, also where it does not name them. */
 function insertedBy({ run }: History, { statement }: Moment): readonly Equality[] {
   if (statement.sets.length > 0 || statement.values.length === 0) return statement.sets
-  const table = run.tables.find(({ name }) => name.split('.').at(-1) === statement.table)
+  const bare = statement.table?.split('.').at(-1)
+  const table = run.tables.find(({ name }) => name.split('.').at(-1) === bare)
   if (table?.columns.length !== statement.values.length) return []
   return table.columns.flatMap((column, at): Equality[] => {
     const value = statement.values[at]
@@ -206,6 +246,8 @@ function rowLockFix(
   }
   if (key === undefined || !/[^_]_?id$/i.test(key.column)) return []
   const parent = parentOf(history, key)
+  // A row that is not there cannot be locked.
+  if (parent !== undefined && !hasRow(history, parent, key.value)) return []
   return [
     parent === undefined
       ? way(
@@ -218,10 +260,16 @@ function rowLockFix(
   ]
 }
 
+function hasRow({ run, schema }: History, table: string, value: string): boolean {
+  const found = run.tables.find(({ name }) => nameOf(name, { schema }) === table)
+  const bare = value.replace(/^'(.*)'$/s, '$1')
+  return found === undefined || found.rows.some((row) => row.includes(bare))
+}
+
 /** Rows under an aggregate cannot be locked where it is computed. */
 function lockingRead(read: Moment): string {
   const where = clauseText(read.statement, 'WHERE')
-  const rows = `FROM ${tableOf(read)}${where === undefined ? '' : ` WHERE ${where}`}`
+  const rows = `FROM ${sqlName(tableOf(read))}${where === undefined ? '' : ` WHERE ${where}`}`
   const { aggregate } = read.statement
   if (aggregate === undefined) return `SELECT … ${rows} FOR UPDATE`
   const call = aggregate === 'count' ? 'count(*)' : `${aggregate}(…)`

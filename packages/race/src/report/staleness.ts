@@ -55,7 +55,7 @@ interface Ranked extends Candidate {
 
 /** A circle counts most; then a write after the commit; then a plain read close to its write. */
 function rankOf({ read, commit, write, object, circle }: Candidate): number {
-  const same = write !== undefined && relationOf(object) === writtenRelation(write)
+  const same = write !== undefined && writtenRelations(write).includes(relationOf(object))
   const before = write === undefined ? 0 : write.step.index - read.step.index
   return (
     (circle ? 1000 : 0) +
@@ -79,14 +79,16 @@ function reliedOn({ moments }: History, read: Moment, commit: Moment): Moment | 
       kind === 'write' && step.flow === read.step.flow && transaction?.end === 'commit',
   )
   const later = own.filter(({ step }) => step.index >= read.step.index)
+  const after = later.filter(({ step }) => step.index > commit.step.index)
+  const ofTheSame = (write: Moment): boolean =>
+    !changedNothing(write) &&
+    writtenRelations(write).some((one) => readRelations(read).includes(one))
   return (
-    later.find(({ step }) => step.index > commit.step.index) ??
+    after.find(ofTheSame) ??
+    later.find(ofTheSame) ??
+    after[0] ??
     later[0] ??
-    own.find(
-      (write) =>
-        write.transaction === read.transaction &&
-        readRelations(read).includes(writtenRelation(write) ?? ''),
-    )
+    own.find((write) => write.transaction === read.transaction && ofTheSame(write))
   )
 }
 
@@ -102,7 +104,7 @@ function writeBehind({ moments }: History, commit: Moment, object: string): Mome
       step.index <= commit.step.index &&
       transaction === commit.transaction &&
       step.footprint.touches.some(
-        (touch) => touch.mode !== 'read' && overlap(touch.object, object),
+        (touch) => writes.has(touch.mode) && overlap(touch.object, object),
       ),
   )
 }
@@ -126,13 +128,14 @@ function halfSeen(back: Back, read: Moment, commit: Moment): Moment | undefined 
   )?.commit
 }
 
-/** The relation that a step wrote: the one it names, else the first that it could have written. */
-function writtenRelation({ step, statement }: Moment): string | undefined {
-  const relations = step.footprint.touches
-    .filter(({ mode }) => ['lock', 'insert', 'append'].includes(mode))
+/** A check of a foreign key only looks whether the parent is there. */
+const writes: ReadonlySet<string> = new Set(['lock', 'insert', 'append'])
+
+/** The relations that a step may have written; one statement can write several. */
+function writtenRelations({ step }: Moment): readonly string[] {
+  return step.footprint.touches
+    .filter(({ mode }) => writes.has(mode))
     .map(({ object }) => relationOf(object))
-  const named = statement.table?.split('.').at(-1)
-  return relations.find((relation) => relation.split('.').at(-1) === named) ?? relations[0]
 }
 
 function anomalyOf(history: History, found: Ranked): Anomaly {
@@ -163,7 +166,7 @@ function anomalyOf(history: History, found: Ranked): Anomaly {
 }
 
 function nameOfStale({ read, object, otherRead, otherWrite }: Ranked, write: Moment): AnomalyName {
-  const sameRelation = relationOf(object) === writtenRelation(write)
+  const sameRelation = writtenRelations(write).includes(relationOf(object))
   const verbs = [verbOf(write), otherWrite && verbOf(otherWrite)]
   if (sameRelation && verbs.every((verb) => verb === 'INSERT')) return 'check-then-insert'
   if (sameRelation && !verbs.includes('INSERT') && otherWrite !== undefined) {
@@ -186,12 +189,10 @@ function sameRows(one: Moment, other: Moment): boolean {
   return key?.column !== there?.column || key?.value === there?.value
 }
 
-function writtenRows(moment: Moment): string[] {
-  const relation = writtenRelation(moment)
-  return moment.step.footprint.touches
-    .filter(({ mode, object }) => mode === 'lock' && relationOf(object) === relation)
+function writtenRows({ step }: Moment): string[] {
+  return step.footprint.touches
+    .filter(({ mode, object }) => mode === 'lock' && object.includes('#'))
     .map(({ object }) => object)
-    .filter((object) => object.includes('#'))
 }
 
 /** Two looks at the same rows, and not at two parts of something. */

@@ -22,6 +22,8 @@ export interface Statement {
   readonly tables: readonly string[]
   /** Columns its WHERE compares with a value. */
   readonly where: readonly Equality[]
+  /** Everything that its WHEREs say. */
+  readonly whereTokens: readonly Token[]
   /** Values of the first row of an INSERT that names its columns, or of an UPDATE's SET. */
   readonly sets: readonly Equality[]
   /** The same of an INSERT in their order, also where it does not name them; undefined for what is no value. */
@@ -57,12 +59,14 @@ function describe(tokens: readonly Token[], parameters: readonly (string | null)
   const tables = tablesOf(tokens)
   const main = clauses.find(({ name }) => name !== 'WITH')
   const locking = lockingOf(tokens)
+  const asked = whereTokens(tokens)
   const values = insertedValues(body('VALUES'), parameters)
   return {
     verb: main?.name ?? '',
     table: targetOf(main) ?? tables[0],
     tables,
-    where: equalities(whereTokens(tokens), parameters),
+    where: equalities(asked, parameters),
+    whereTokens: asked,
     sets:
       main?.name === 'INSERT'
         ? insertedColumns(body('INSERT'), values)

@@ -64,6 +64,14 @@ export function isAboutObjects({ statement, step }: Moment): boolean {
   )
 }
 
+/** As SQL writes it. */
+export function sqlName(name: string): string {
+  return name
+    .split('.')
+    .map((part) => (/^[a-z_][a-z0-9_$]*$/.test(part) ? part : `"${part.replaceAll('"', '""')}"`))
+    .join('.')
+}
+
 export function list(names: readonly string[]): string {
   if (names.length < 2) return names[0] ?? ''
   return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`

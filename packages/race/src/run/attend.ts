@@ -13,7 +13,8 @@ export function attend(play: Play): RunEvents {
   function parked(flow: number, connection: GatedConnection): void {
     const { unit } = connection
     if (!unit) return
-    if (play.quiet < quietLimit && isQuiet(unit)) {
+    // Inside of a transaction it may be what takes the snapshot.
+    if (play.quiet < quietLimit && connection.state === 'I' && isQuiet(unit)) {
       play.quiet += 1
       return connection.pass({ split: false, deliver: true })
     }

@@ -28,12 +28,9 @@ export function maskClock(text: string, span: Span): string {
   return text.replace(instant, (found) => (isNow(found, span) ? clockWord : found))
 }
 
-/**
- * A value of a column for moments: one with a fraction of a second was not written by a person, so
- * it comes from the clock, even if an hour was added.
- */
-export function maskMoment(text: string, span: Span): string {
-  return /:\d\d\.\d*[1-9]/.test(text) ? clockWord : maskClock(text, span)
+/** Whether a cell says nothing but that it is new, or of now. */
+export function isWord(text: string | null | undefined): boolean {
+  return text === newKeyWord || text === clockWord
 }
 
 function isNow(text: string, span: Span): boolean {

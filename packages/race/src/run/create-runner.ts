@@ -115,7 +115,7 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     // Tables that the flows made, dropped or altered.
     const altered = steps.some(({ footprint }) => footprint.opaque)
     const state = await states?.read(span, altered ? await readStamp(control) : undefined)
-    const keys = state ?? { drawn: new Set<string>() }
+    const keys = state ?? { keyOf: () => undefined }
     const ends = outcomes.map((outcome) => outcomeText(outcome, keys, span))
     const violation = await violationOf(outcomes)
     return {

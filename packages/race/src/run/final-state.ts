@@ -1,6 +1,6 @@
 import type { QueryConfig } from 'pg'
 import type { FinalTable } from '../core/model.ts'
-import { looksDrawn, maskClock, maskMoment, newKeyWord, type Span } from './chance.ts'
+import { isWord, looksDrawn, maskClock, newKeyWord, type Span } from './chance.ts'
 import type { Control } from './control.ts'
 import { readStateTables, type StateColumn, type StateTable } from './state-columns.ts'
 
@@ -11,8 +11,11 @@ export interface FinalState {
   readonly tables: readonly FinalTable[]
   /** The same as text: equal if and only if the states are. */
   readonly text: string
-  /** Keys that were drawn during the run. */
-  readonly drawn: ReadonlySet<string>
+  /**
+   * What a value of an answer stands for, if it is a key that was drawn during the run: the row that it belongs to.
+   * `name` is what the answer calls it, and `beside` what else is in the same object.
+   */
+  keyOf(value: string, name: string, beside: readonly string[]): string | undefined
 }
 
 export interface StateReader {
@@ -136,7 +139,6 @@ function canonical(
   { seeded, earlier }: KnownKeys,
   span: Span,
 ): FinalState {
-  const drawn = new Set<string>()
   const again = new Set(earlier)
   const owners = new Map<string, { readonly table: number; readonly row: Row }>()
 
@@ -150,7 +152,6 @@ function canonical(
         earlier.add(`${name}=${value}`)
         // A key that the program made: one that comes again in every run is the same key.
         if (!column.generated && (!looksDrawn(value) || again.has(`${name}=${value}`))) continue
-        drawn.add(value)
         owners.set(`${name}=${value}`, { table: place, row })
       }
     })
@@ -164,7 +165,7 @@ function canonical(
       if (owners.has(`${table.name}.${column.name}=${value}`)) return newKeyWord
       const owner = owners.get(`${column.refers}=${value}`)
       if (owner) return depth > 2 ? newKeyWord : `→${reference(owner.table, owner.row, depth + 1)}`
-      return column.type === 'clock' ? maskMoment(value, span) : maskClock(value, span)
+      return maskClock(value, span)
     })
   }
 
@@ -177,7 +178,7 @@ function canonical(
     const rows = (contents[place] ?? []).map((row) => cells(place, row, 0))
     // A column that says nothing but "new" or "now" is of no interest to anybody.
     const shown = table.columns.flatMap((_, index) =>
-      rows.length > 0 && rows.every((row) => row[index]?.startsWith('‹')) ? [] : [index],
+      rows.length > 0 && rows.every((row) => isWord(row[index])) ? [] : [index],
     )
     return {
       name: table.name,
@@ -187,9 +188,38 @@ function canonical(
         .sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1)),
     }
   })
-  return {
-    tables: result,
-    text: result.map((table) => JSON.stringify(table)).join('\n'),
-    drawn,
+  function keyOf(value: string, name: string, beside: readonly string[]): string | undefined {
+    const meant = tablesMeant(tables, name, beside)
+    const found = tables.flatMap((table, place) =>
+      table.columns.flatMap((column): string[] => {
+        const owner = owners.get(`${table.name}.${column.name}=${value}`)
+        if (owner === undefined || (meant.length > 0 && !meant.includes(table))) return []
+        return [`${table.name}${reference(place, owner.row, 1)}`]
+      }),
+    )
+    return found.length === 0 ? undefined : `${newKeyWord} ${found.join(' ')}`
   }
+
+  return { tables: result, text: result.map((table) => JSON.stringify(table)).join('\n'), keyOf }
+}
+
+/** The tables whose keys go by that name, as `cartId` or `/carts/3`; else those that have all these columns. */
+function tablesMeant(
+  tables: readonly StateTable[],
+  name: string,
+  beside: readonly string[],
+): readonly StateTable[] {
+  const stem = name.replace(/_?id$/i, '').replaceAll('_', '').toLowerCase()
+  const isNamed = ({ name: table }: StateTable): boolean => {
+    const bare = table
+      .slice(table.indexOf('.') + 1)
+      .replaceAll('_', '')
+      .toLowerCase()
+    return [stem, `${stem}s`, `${stem}es`, stem.replace(/y$/, 'ies')].includes(bare)
+  }
+  const named = stem === '' ? [] : tables.filter(isNamed)
+  if (named.length > 0 || beside.length < 2) return named
+  return tables.filter(({ columns }) =>
+    beside.every((one) => columns.some((column) => column.name === one)),
+  )
 }

@@ -82,11 +82,13 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     const shapes = settlement.unit.statements.map(shapeOf)
     const [shape] = shapes
     if (settlement.unit.closesCycle || !shape) return ended(settlement, record, 'commit')
+    if (shapes.some(tellsOthers)) return unknown(settlement, record)
     if (shapes.length > 1) return opening(observed, shapes) ?? several(observed, shapes)
     if (settlement.answer.error && shape.kind !== 'commit') return failed(observed, shape)
     switch (shape.kind) {
       case 'begin':
-        record.clear()
+        // Inside of a transaction it is a warning and nothing else.
+        if (settlement.before === 'I') record.clear()
         if (shape.isolation) record.setIsolation(shape.isolation, false)
         return local(record)
       case 'commit':
@@ -112,6 +114,7 @@ export async function createFootprintReader(control: Control): Promise<Footprint
   ): void {
     if (shape.verb === 'savepoint') record.savepoint(1)
     if (shape.verb === 'release') record.savepoint(-1)
+    if (shape.resetsIsolation) record.resetIsolation()
     if (!shape.isolation) return
     record.setIsolation(shape.isolation, shape.forSession)
     if (before === 'I' && shape.forSession) record.clear()
@@ -241,7 +244,10 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     const parts = shapes.map((shape) =>
       shape.kind === 'local' ? none : foretold(shape, nothingHeld),
     )
-    if (settlement.answer.error || parts.includes(undefined)) return unknown(settlement, record)
+    const saves = shapes.filter(({ verb }) => verb === 'savepoint' || verb === 'release')
+    for (const { verb } of saves) record.savepoint(verb === 'savepoint' ? 1 : -1)
+    const isUnknown = saves.length > 0 || parts.includes(undefined)
+    if (settlement.answer.error || isUnknown) return unknown(settlement, record)
     if (settlement.before === 'I') record.clear()
     const all = parts.flatMap((part) => part ?? [])
     const touched: Touched = {
@@ -280,6 +286,11 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     onlyReads,
     waitedFor: (pid) => held(pid, true),
   }
+}
+
+/** Messages between sessions: who hears of what when depends on everything. */
+function tellsOthers({ verb, calls }: StatementShape): boolean {
+  return ['listen', 'unlisten', 'notify'].includes(verb) || calls.has('pg_notify')
 }
 
 // Not queries, but what they lock is all they do.

@@ -39,7 +39,18 @@ function plain(_: string, value: unknown): unknown {
   if (value instanceof Response) return { status: value.status }
   if (isResult(value)) return { rows: value.rows, rowCount: value.rowCount }
   if (value instanceof Map || value instanceof Set) return [...(value as Iterable<unknown>)]
-  return value
+  if (value instanceof Error)
+    return Object.assign({}, value, { name: value.name, message: value.message })
+  // What JSON would leave out, or make alike.
+  if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
+  if (typeof value === 'function' || typeof value === 'symbol') return inspect(value)
+  const isBare = typeof value === 'object' && value !== null && Object.keys(value).length === 0
+  return isBare && !isPlain(value) ? inspect(value) : value
+}
+
+function isPlain(value: object): boolean {
+  const kind: unknown = Object.getPrototypeOf(value)
+  return Array.isArray(value) || kind === Object.prototype || kind === null
 }
 
 /** A result of node-postgres: the rest of it is about types. */

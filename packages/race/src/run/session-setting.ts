@@ -11,7 +11,7 @@ import {
   walk,
 } from './statement-tree.ts'
 
-type Setting = Pick<StatementShape, 'isolation' | 'forSession' | 'residue'>
+type Setting = Pick<StatementShape, 'isolation' | 'forSession' | 'resetsIsolation' | 'residue'>
 
 export function settingOf(statement: ParsedStatement, calls: ReadonlySet<string>): Setting {
   const { kind, tree } = statement
@@ -19,15 +19,27 @@ export function settingOf(statement: ParsedStatement, calls: ReadonlySet<string>
     isolation: isolationOf(statement),
     forSession:
       kind === 'VariableSetStmt' &&
-      (tree['name'] === 'SESSION CHARACTERISTICS' ||
-        tree['name'] === 'default_transaction_isolation'),
+      (tree['name'] === 'SESSION CHARACTERISTICS' || tree['name'] === standing),
+    resetsIsolation: resets(statement),
     residue: residueOf(statement, calls),
   }
+}
+
+const standing = 'default_transaction_isolation'
+
+function resets({ kind, tree }: ParsedStatement): boolean {
+  if (kind === 'DiscardStmt') return textOf(tree, 'target') === 'DISCARD_ALL'
+  if (kind !== 'VariableSetStmt') return false
+  const how = textOf(tree, 'kind')
+  if (how === 'VAR_RESET_ALL') return true
+  return (how === 'VAR_RESET' || how === 'VAR_SET_DEFAULT') && tree['name'] === standing
 }
 
 function isolationOf({ kind, tree }: ParsedStatement): Footprint['isolation'] | undefined {
   if (kind === 'TransactionStmt') return levelOf(optionOf(tree['options']))
   if (kind !== 'VariableSetStmt') return undefined
+  // What new transactions begin with is of no account to the one in which it is set.
+  if (tree['is_local'] === true && tree['name'] === standing) return undefined
   const single = /^(default_)?transaction_isolation$/.test(textOf(tree, 'name'))
   return levelOf(single ? listOf(tree['args'])[0] : optionOf(tree['args']))
 }

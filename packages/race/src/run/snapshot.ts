@@ -33,23 +33,43 @@ const tablesText = `
     AND n.nspname NOT IN ('pg_catalog', 'information_schema')
   ORDER BY c.oid`
 
-const sequencesText = `
-  SELECT format('%I.%I', schemaname, sequencename) AS name, last_value::text AS place, start_value::text AS start
-  FROM pg_catalog.pg_sequences ORDER BY 1`
+/** What would change rows that are put back, or refuse them. */
+const obstaclesText = `
+  SELECT format('%I.%I', n.nspname, c.relname) AS quoted, what
+  FROM (SELECT tgrelid AS relation, 'a trigger that is ENABLE ALWAYS' AS what FROM pg_catalog.pg_trigger WHERE tgenabled = 'A'
+        UNION ALL SELECT ev_class, 'a rule that is ENABLE ALWAYS' FROM pg_catalog.pg_rewrite WHERE ev_enabled = 'A'
+        UNION ALL SELECT conrelid, 'a constraint that is NOT VALID' FROM pg_catalog.pg_constraint
+          WHERE contype = 'c' AND NOT convalidated
+        UNION ALL SELECT oid, 'no columns' FROM pg_catalog.pg_class WHERE relkind = 'r' AND relnatts = 0) AS obstacle
+  JOIN pg_catalog.pg_class c ON c.oid = obstacle.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+  LIMIT 1`
 
-interface SequenceRow {
+const sequencesText = `
+  SELECT format('%I.%I', n.nspname, c.relname) AS name
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind = 'S' AND c.relpersistence <> 't' ORDER BY 1`
+
+/** `place` is the next number, unless it was `called`: then it is the last one. */
+interface Sequence {
   readonly name: string
-  /** Null of one that was never used. */
-  readonly place: string | null
-  readonly start: string
+  readonly place: string
+  readonly called: boolean
 }
 
 export async function takeSnapshot({ client }: Control): Promise<Snapshot> {
+  // The text of a row has to be the row.
+  await client.query('SET extra_float_digits = 3')
+  const [obstacle] = (await client.query<{ quoted: string; what: string }>(obstaclesText)).rows
+  if (obstacle !== undefined)
+    throw new Error(
+      `state: 'restore' cannot put the rows of ${obstacle.quoted} back: it has ${obstacle.what}. Write a seed instead`,
+    )
   const { rows: tables } = await client.query<TableRow>(tablesText)
   const saved: SavedTable[] = []
   for (const table of tables) {
     const { rows } = await client.query<{ rows: string[] }>(
-      `SELECT coalesce(array_agg(one::text), '{}') AS rows FROM ${table.only}${table.quoted} AS one`,
+      `SELECT coalesce(array_agg((one.*)::text), '{}') AS rows FROM ${table.only}${table.quoted} AS one`,
     )
     const digest = await digestOf(table)
     saved.push({ ...table, rows: rows[0]?.rows ?? [], digest })
@@ -58,14 +78,20 @@ export async function takeSnapshot({ client }: Control): Promise<Snapshot> {
 
   async function digestOf({ only, quoted }: TableRow): Promise<string> {
     const { rows } = await client.query<{ digest: string }>(
-      `SELECT md5(coalesce(string_agg(one::text, E'\\n' ORDER BY one::text COLLATE "C"), '')) AS digest
+      `SELECT md5(coalesce(string_agg((one.*)::text, E'\\n' ORDER BY (one.*)::text COLLATE "C"), '')) AS digest
        FROM ${only}${quoted} AS one`,
     )
     return rows[0]?.digest ?? ''
   }
 
-  async function readSequences(): Promise<readonly SequenceRow[]> {
-    return (await client.query<SequenceRow>(sequencesText)).rows
+  async function readSequences(): Promise<readonly Sequence[]> {
+    const { rows } = await client.query<{ name: string }>(sequencesText)
+    if (rows.length === 0) return []
+    const parts = rows.map(
+      ({ name }) =>
+        `SELECT ${client.escapeLiteral(name)} AS name, last_value::text AS place, is_called AS called FROM ${name}`,
+    )
+    return (await client.query<Sequence>(parts.join(' UNION ALL '))).rows
   }
 
   async function putBack({ only, quoted, columns, rows }: SavedTable): Promise<void> {
@@ -82,20 +108,16 @@ export async function takeSnapshot({ client }: Control): Promise<Snapshot> {
   async function restore(): Promise<void> {
     const changed: SavedTable[] = []
     for (const table of saved) if ((await digestOf(table)) !== table.digest) changed.push(table)
-    const now = new Map((await readSequences()).map(({ name, place }) => [name, place]))
-    const moved = sequences.filter(({ name, place }) => now.get(name) !== place)
+    const now = new Set((await readSequences()).map((one) => JSON.stringify(one)))
+    const moved = sequences.filter((one) => !now.has(JSON.stringify(one)))
     if (changed.length === 0 && moved.length === 0) return
     await client.query('BEGIN')
     try {
       // Neither triggers nor foreign keys: the rows are as they were when they passed them.
       if (changed.length > 0) await client.query('SET LOCAL session_replication_role = replica')
       for (const table of changed) await putBack(table)
-      for (const { name, place, start } of moved) {
-        await client.query('SELECT setval($1::regclass, $2::bigint, $3)', [
-          name,
-          place ?? start,
-          place !== null,
-        ])
+      for (const { name, place, called } of moved) {
+        await client.query('SELECT setval($1::regclass, $2::bigint, $3)', [name, place, called])
       }
       await client.query('COMMIT')
     } catch (error) {

@@ -4,7 +4,6 @@ import type { Control } from './control.ts'
 /** A column of the compared state, with what is known about where its values come from. */
 export interface StateColumn {
   readonly name: string
-  readonly type: 'clock' | 'other'
   /** Part of the primary key. */
   readonly key: boolean
   /** Filled by a sequence or at random by the server: its new values are of chance. */
@@ -22,7 +21,7 @@ export interface StateTable {
 }
 
 const columnsText = `
-  SELECT n.nspname AS schema, c.relname AS table, a.attname AS column, t.typname AS type,
+  SELECT n.nspname AS schema, c.relname AS table, a.attname AS column,
          format('%I.%I', n.nspname, c.relname) AS quoted,
          (a.attidentity <> '' OR coalesce(d.adbin::text ~ ${callsOf(drawingFunctions)}, false)) AS generated,
          EXISTS (SELECT FROM pg_catalog.pg_index i
@@ -38,7 +37,6 @@ const columnsText = `
   FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-  JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
   WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND NOT c.relispartition
     AND c.relpersistence <> 't' AND has_table_privilege(c.oid, 'SELECT')
@@ -46,8 +44,6 @@ const columnsText = `
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
   ORDER BY 1, 2, a.attnum`
-
-const clocks = new Set(['timestamptz', 'timestamp', 'date', 'time', 'timetz'])
 
 /** The tables of the user, without what an extension brought and without what is to be ignored. */
 export async function readStateTables(
@@ -59,12 +55,12 @@ export async function readStateTables(
     schema: string
     table: string
     column: string
-    type: string
     quoted: string
     generated: boolean
     primary: boolean
     refers: string | null
   }>(columnsText)
+  refuseUnknown([...(only ?? []), ...ignored], rows)
   const tables = new Map<string, { name: string; quoted: string; columns: StateColumn[] }>()
   for (const row of rows) {
     const name = `${row.schema}.${row.table}`
@@ -82,11 +78,29 @@ export async function readStateTables(
     }
     table.columns.push({
       name: row.column,
-      type: clocks.has(row.type) ? 'clock' : 'other',
       key: row.primary,
       generated: row.generated,
       refers: row.refers ?? undefined,
     })
   }
   return [...tables.values()]
+}
+
+/** A name that is none would leave out nothing, or everything, without a word. */
+function refuseUnknown(
+  names: readonly string[],
+  rows: readonly { readonly schema: string; readonly table: string; readonly column: string }[],
+): void {
+  const known = new Set(
+    rows.flatMap(({ schema, table, column }) => [
+      table,
+      `${schema}.${table}`,
+      column,
+      `${table}.${column}`,
+      `${schema}.${table}.${column}`,
+    ]),
+  )
+  const wrong = names.find((name) => !known.has(name))
+  if (wrong !== undefined)
+    throw new Error(`oracle: there is no table or column named ${wrong} in this database`)
 }

@@ -71,6 +71,8 @@ export interface StatementShape {
   readonly isolation: Footprint['isolation'] | undefined
   /** The level is for all transactions to come. */
   readonly forSession: boolean
+  /** The level of the session is the server's again: RESET, DISCARD ALL. */
+  readonly resetsIsolation: boolean
   /** What it may leave in the session for the next run to find. */
   readonly residue: 'locks' | 'settings' | undefined
 }

@@ -12,6 +12,8 @@ export interface TransactionRecord {
   add(touched: Touched, held: Held): void
   /** The level was set for this transaction, or by a session setting for all. */
   setIsolation(level: Isolation, forSession: boolean): void
+  /** The session's own level is the server's again. */
+  resetIsolation(): void
   /** Something was done that is not known: neither is what the end of the transaction means. */
   spoil(): void
   /** Whether this query takes the snapshot of the whole transaction; asked once per query. */
@@ -60,6 +62,9 @@ export function createTransactionRecord(standard: Isolation): TransactionRecord 
     setIsolation(level, forSession) {
       if (forSession) sessionLevel = level
       else isolation = level
+    },
+    resetIsolation() {
+      sessionLevel = standard
     },
     spoil() {
       spoiled = true

@@ -19,16 +19,19 @@ export class Chance {
     for (const leaf of leaves) this.#known.add(keyOf(leaf))
   }
 
-  /** Takes what is in one and not in the other, place by place, for chance. */
-  differ(one: Leaves, other: Leaves): void {
+  /** Takes what is in one and not in the other, place by place, for chance; the places where that is hard to believe. */
+  differ(one: Leaves, other: Leaves): readonly string[] {
+    const odd = new Set<string>()
     const left = counted(one)
     const right = counted(other)
     for (const [key, [leaf, count]] of [...left, ...right]) {
       if (count === (left.get(key)?.[1] ?? 0) && count === (right.get(key)?.[1] ?? 0)) continue
       if (leaf[1] === null || isSaid(leaf)) continue
       this.#differed.add(key)
+      if (!this.#paths.has(leaf[0]) && !looksRandom(leaf[1])) odd.add(leaf[0])
       this.#paths.add(leaf[0])
     }
+    return [...odd]
   }
 
   /** The value, or a word for it if it is of chance. What is nothing stays nothing. */
@@ -37,6 +40,11 @@ export class Chance {
     const key = keyOf([path, value])
     return this.#known.has(key) && !this.#differed.has(key) ? value : word
   }
+}
+
+/** Long enough to have been drawn, or a time: a small number is a count or a state. */
+function looksRandom(value: unknown): boolean {
+  return String(value).length >= 8
 }
 
 /** A yes or no, or a status: whatever it depends on, it is not drawn. */

@@ -45,20 +45,22 @@ export class Comparison {
     run.outcomes.forEach((_, flow) => this.#answers.know(leavesOf(answerOf(run, flow), `${flow}`)))
   }
 
-  /** Learns from two runs of one class. */
-  learn(one: Run, other: Run): void {
+  /** Learns from two runs of one class. Where they differ in what is hardly chance, the places. */
+  learn(one: Run, other: Run): readonly string[] {
+    const odd: string[] = []
     one.outcomes.forEach((_, flow) => {
       if (this.sameOutcome(one, other, flow)) return
       const [left, right] = [answerOf(one, flow), answerOf(other, flow)]
-      this.#answers.differ(leavesOf(left, `${flow}`), leavesOf(right, `${flow}`))
+      odd.push(...this.#answers.differ(leavesOf(left, `${flow}`), leavesOf(right, `${flow}`)))
       if (!this.sameOutcome(one, other, flow)) this.#unsteady.add(flow)
     })
-    if (this.state(one) === this.state(other)) return
+    if (this.state(one) === this.state(other)) return odd
     for (const table of one.tables) {
       const same = other.tables.find(({ name }) => name === table.name)
-      if (same) this.#rows.differ(cellsOf(table), cellsOf(same))
+      if (same) odd.push(...this.#rows.differ(cellsOf(table), cellsOf(same)))
     }
     this.blind ||= this.state(one) !== this.state(other)
+    return odd
   }
 
   sameState(one: Run, other: Run): boolean {

@@ -65,6 +65,8 @@ class Search {
   #deterministic = true
   #crashPoints = 0
   #crashesLeft = false
+  /** Flows that ran one after the other ended in the way that was taken for a race. */
+  #serialToo = false
   #missBound: Coverage['missBound']
 
   constructor(runner: Runner, options: SearchOptions) {
@@ -245,7 +247,11 @@ class Search {
     const contradiction = this.#consistency.learn(trace, this.#flows)
     if (contradiction !== undefined) this.#contradicted(contradiction)
     if (known === undefined) this.#runs.push(trace.run)
-    else this.#comparison.learn(trace.run, known.run)
+    else {
+      const [odd] = this.#comparison.learn(trace.run, known.run)
+      if (odd !== undefined)
+        this.#contradicted('two orders that should have been alike ended differently')
+    }
     this.#tally.classes = this.#frontier.classes
     this.#tally.open = this.#frontier.open
   }
@@ -271,8 +277,11 @@ class Search {
     const limit = { runs: EXTRA }
     const stop = (): boolean =>
       limit.runs-- <= 0 || (this.#frontier.bound ?? Infinity) >= preemptionsOf(best.run)
-    const same = async (run: Run): Promise<boolean> =>
-      (await this.#judge.fault(run))?.key === found.key
+    const same = async (run: Run): Promise<boolean> => {
+      if ((await this.#judge.fault(run))?.key !== found.key) return false
+      this.#serialToo ||= isSerial(run)
+      return !isSerial(run)
+    }
     if (found.kind !== 'crash')
       for await (const { trace } of systematic(this.#tally, this.#frontier, stop, 'shrink'))
         if (isSimpler(trace.run, best.run) && (await same(trace.run))) better(trace.run)
@@ -284,6 +293,10 @@ class Search {
   async #proven(fault: Fault): Promise<Findings> {
     const failure = await this.#failure(fault)
     const [again, replays] = failure.reproduced
+    if (this.#serialToo) {
+      const message = `In one run ${fault.message}. Flows that ran one after the other ended so too: the order in which a flow uses connections of its own decides it, and only one such order was known.`
+      return this.#findings(undefined, { kind: 'not-reproduced', message })
+    }
     if (again > replays / 2) return this.#findings(failure)
     const message = `In one run ${fault.message}. When its schedule was replayed, that happened again ${again} of ${replays} times: something that no schedule controls decides it.`
     return this.#findings(undefined, { kind: 'not-reproduced', message })

@@ -96,7 +96,7 @@ describe('a page for every failure', () => {
 
   test('is left in HOLDFAST_RACE_OUT', () => {
     vi.stubEnv('HOLDFAST_RACE_OUT', folder)
-    const path = join(folder, 'upload-within-the-quota.html')
+    const path = join(folder, 'upload-within-the-quota-a2b4a2.html')
     expect(() => expect(made.quota).toBeRaceFree()).toThrow(path)
     expect(readFileSync(path, 'utf8')).toMatch(/^<!doctype html>/)
   })
