@@ -5,7 +5,7 @@ import { type Fix, hasHoldfast, way } from './fix.ts'
 import { changedNothing, type History, type Moment, nameOf } from './history.ts'
 import { clauseText } from './shorten.ts'
 import { type Equality, readStatement } from './statement.ts'
-import { keyOf, list, ref, sqlName, subjectName, tableOf, variable } from './words.ts'
+import { isState, keyOf, list, ref, sqlName, subjectName, tableOf, variable } from './words.ts'
 
 type Serial = Failure['serial']
 
@@ -182,23 +182,17 @@ function uniqueColumns(
   )
 }
 
+const comparisons = /^(?:<|>|<=|>=|<>|!=|~~?\*?|&&|@>|<@)$/
+const conditions = new Set(['IS', 'NOT', 'IN', 'LIKE', 'ILIKE', 'BETWEEN', 'OR', 'ANY'])
+
 /** Times that overlap, those not deleted, texts without their case: no index on the rest says that. */
-function asksOnlyForEquals({ statement }: Moment): boolean {
-  const others = statement.whereTokens.filter(
-    ({ text, upper }) =>
-      /^(?:<|>|<=|>=|<>|!=|~~?\*?|&&|@>|<@)$/.test(text) ||
-      ['IS', 'NOT', 'IN', 'LIKE', 'ILIKE', 'BETWEEN', 'OR', 'ANY'].includes(upper),
+function asksOnlyForEquals({ statement: { whereTokens, where } }: Moment): boolean {
+  const asksMore = whereTokens.some(
+    ({ text, upper }, at) =>
+      comparisons.test(text) ||
+      (conditions.has(upper) && !(upper === 'NOT' && whereTokens[at + 1]?.upper === 'EXISTS')),
   )
-  const equals = statement.whereTokens.filter(({ text }) => text === '=').length
-  const nested = statement.verb === 'INSERT' ? 1 : 0
-  const refused = others.filter(({ upper }) => !(nested === 1 && upper === 'NOT'))
-  return refused.length === 0 && equals === statement.where.length
-}
-
-const stateColumn = /^(?:status|state|active|deleted|kind|type|is_|has_)/i
-
-function isState({ column }: Equality): boolean {
-  return stateColumn.test(column)
+  return !asksMore && whereTokens.filter(({ text }) => text === '=').length === where.length
 }
 
 function insertsInto({ steps }: Serial[number]['run'], table: string): number {

@@ -46,13 +46,17 @@ function bareName(relation: string): string {
 
 const states = /^(?:status|state|deleted|active|kind|type|is_|has_)/i
 
+/** A column that says how something is, and not which it is. */
+export function isState({ column }: Equality): boolean {
+  return states.test(column)
+}
+
 /** The comparison that says which: an id rather than a state. */
 export function keyOf({ statement }: Moment): Equality | undefined {
   const { where } = statement
   const named = where.filter(({ value }) => !/^(?:true|false|null|'t'|'f')$/i.test(value))
   return (
-    named.find(({ column }) => /(?:^|_)id$|Id$/.test(column)) ??
-    named.find(({ column }) => !states.test(column))
+    named.find(({ column }) => /(?:^|_)id$|Id$/.test(column)) ?? named.find((one) => !isState(one))
   )
 }
 
