@@ -236,8 +236,8 @@ describe('checkOnce', () => {
       'not_linearizable',
     ])
     expect(rules([receive('x', false, 0), receive('x', false, 10)], [effect('x')])).toEqual([
-      'applied_twice',
       'not_linearizable',
+      'told_twice',
     ])
   })
 })

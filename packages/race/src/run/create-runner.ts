@@ -29,13 +29,19 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
   const flows = Object.values(options.flows)
   await loadParser()
   const control = await connectControl(options.url)
+  const snapshot =
+    options.state === 'restore'
+      ? await takeSnapshot(control).catch(async (error: unknown) => {
+          await control.close()
+          throw error
+        })
+      : undefined
   const server = await readServer(control)
   const reader = await createFootprintReader(control)
   const stage = await createStage(options.url, names.length, server.startOptions)
   const states =
     options.oracle === false ? undefined : createStateReader(control, options.oracle ?? {})
   const database = databaseContext(control)
-  const snapshot = options.state === 'restore' ? await takeSnapshot(control) : undefined
   const seed = async (): Promise<void> => {
     await snapshot?.restore()
     await options.seed?.(database)

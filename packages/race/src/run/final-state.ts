@@ -1,6 +1,6 @@
 import type { QueryConfig } from 'pg'
 import type { FinalTable } from '../core/model.ts'
-import { isWord, looksDrawn, maskClock, newKeyWord, type Span } from './chance.ts'
+import { isWord, looksDrawn, maskClock, maskMoment, newKeyWord, type Span } from './chance.ts'
 import type { Control } from './control.ts'
 import { readStateTables, type StateColumn, type StateTable } from './state-columns.ts'
 
@@ -39,6 +39,7 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
   let keysQuery: QueryConfig | undefined
   let rowsQuery: QueryConfig | undefined
   let seeded = new Map<string, ReadonlySet<string>>()
+  let standing = new Map<string, ReadonlySet<string>>()
   // Keys of runs before: what comes again was not drawn.
   const earlier = new Set<string>()
 
@@ -48,7 +49,9 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     const all = await readStateTables(control, oracle.tables, oracle.ignore ?? [])
     tables = all.filter(({ columns }) => columns.length > 0)
     keyed = tables.flatMap((table) =>
-      table.columns.filter(isOwnKey).map((column) => [table, column] as const),
+      table.columns
+        .filter((column) => isOwnKey(column) || column.type === 'clock')
+        .map((column) => [table, column] as const),
     )
     keysQuery = union(
       keyed.map(
@@ -72,6 +75,13 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
         new Set(found[place] ?? []),
       ]),
     )
+    // What the seed takes from the clock is another one each time.
+    standing = new Map(
+      [...seeded].map(([name, values]) => {
+        const before = standing.get(name)
+        return [name, before ? new Set([...values].filter((one) => before.has(one))) : values]
+      }),
+    )
   }
 
   async function columns(): Promise<ReadonlyMap<string, string>> {
@@ -90,7 +100,7 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     if (stamp !== undefined) await look(stamp)
     const found = await ask<readonly Row[]>(rowsQuery)
     const contents = tables.map((_, place) => found[place] ?? [])
-    return canonical(tables, contents, { seeded, earlier }, span)
+    return canonical(tables, contents, { seeded, standing, earlier }, span)
   }
 
   /** What each part of the union says, in the order of the parts. */
@@ -121,6 +131,8 @@ function quote(name: string): string {
 interface KnownKeys {
   /** By column, before the run. */
   readonly seeded: ReadonlyMap<string, ReadonlySet<string>>
+  /** The same of what was there before every run. */
+  readonly standing: ReadonlyMap<string, ReadonlySet<string>>
   /** After earlier runs; those of this one are added. */
   readonly earlier: Set<string>
 }
@@ -136,7 +148,7 @@ function isOwnKey({ key, generated, refers }: StateColumn): boolean {
 function canonical(
   tables: readonly StateTable[],
   contents: readonly (readonly Row[])[],
-  { seeded, earlier }: KnownKeys,
+  { seeded, standing, earlier }: KnownKeys,
   span: Span,
 ): FinalState {
   const again = new Set(earlier)
@@ -165,7 +177,8 @@ function canonical(
       if (owners.has(`${table.name}.${column.name}=${value}`)) return newKeyWord
       const owner = owners.get(`${column.refers}=${value}`)
       if (owner) return depth > 2 ? newKeyWord : `→${reference(owner.table, owner.row, depth + 1)}`
-      return maskClock(value, span)
+      if (column.type !== 'clock') return maskClock(value, span)
+      return maskMoment(value, span, standing.get(`${table.name}.${column.name}`) ?? new Set())
     })
   }
 

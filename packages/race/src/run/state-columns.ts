@@ -4,6 +4,7 @@ import type { Control } from './control.ts'
 /** A column of the compared state, with what is known about where its values come from. */
 export interface StateColumn {
   readonly name: string
+  readonly type: 'clock' | 'other'
   /** Part of the primary key. */
   readonly key: boolean
   /** Filled by a sequence or at random by the server: its new values are of chance. */
@@ -21,7 +22,7 @@ export interface StateTable {
 }
 
 const columnsText = `
-  SELECT n.nspname AS schema, c.relname AS table, a.attname AS column,
+  SELECT n.nspname AS schema, c.relname AS table, a.attname AS column, t.typname AS type,
          format('%I.%I', n.nspname, c.relname) AS quoted,
          (a.attidentity <> '' OR coalesce(d.adbin::text ~ ${callsOf(drawingFunctions)}, false)) AS generated,
          EXISTS (SELECT FROM pg_catalog.pg_index i
@@ -37,6 +38,7 @@ const columnsText = `
   FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
   WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND NOT c.relispartition
     AND c.relpersistence <> 't' AND has_table_privilege(c.oid, 'SELECT')
@@ -44,6 +46,8 @@ const columnsText = `
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
   ORDER BY 1, 2, a.attnum`
+
+const clocks = new Set(['timestamptz', 'timestamp', 'date', 'time', 'timetz'])
 
 /** The tables of the user, without what an extension brought and without what is to be ignored. */
 export async function readStateTables(
@@ -55,6 +59,7 @@ export async function readStateTables(
     schema: string
     table: string
     column: string
+    type: string
     quoted: string
     generated: boolean
     primary: boolean
@@ -78,6 +83,7 @@ export async function readStateTables(
     }
     table.columns.push({
       name: row.column,
+      type: clocks.has(row.type) ? 'clock' : 'other',
       key: row.primary,
       generated: row.generated,
       refers: row.refers ?? undefined,

@@ -144,7 +144,7 @@ class Search {
     const message =
       hashOf(run) === hash
         ? 'The schedule of the replay token no longer fails; searched instead.'
-        : 'The code has changed since the replay token was made; searched instead.'
+        : 'The replay token is of another test, or the code has changed since; searched instead.'
     this.#tally.note({ kind: 'stale-token', message })
     return undefined
   }
