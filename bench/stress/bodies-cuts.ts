@@ -32,7 +32,7 @@ export const cuts: Readonly<Record<ControlName, Cuts>> = {
     'engines/postgres/lock-holders.ts': [
       [
         /SELECT EXISTS \([^)]*\(\) AND l\.granted[^\n]* AS held/g,
-        "SELECT (pg_catalog.strpos(coalesce($${marker}, ''), ',x' || number || ',') > 0)::text AS held",
+        "SELECT (pg_catalog.strpos(coalesce(${marker}, ''), ',x' || number || ',') > 0)::text AS held",
       ],
     ],
   },
