@@ -37,6 +37,8 @@ const losses: ReadonlySet<string> = new Set([
   'acknowledged_lost',
   'answer_differs',
   'not_linearizable',
+  // What it was refused for was lost afterwards.
+  'refused_wrongly',
   'replay_differs',
   'tick_lost',
   'told_twice',
