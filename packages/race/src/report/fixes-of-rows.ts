@@ -4,12 +4,12 @@ import { type Fix, hasHoldfast, seenValue, way } from './fix.ts'
 import { guardFix } from './fixes-of-sets.ts'
 import { changedNothing, type History, type Moment } from './history.ts'
 import { clauseText } from './shorten.ts'
-import { keyOf, ref, sqlName, tableOf } from './words.ts'
+import { keyOf, ref, sqlName, sqlTable, tableOf } from './words.ts'
 
 const faster = '0 means that somebody was faster'
 
 export function claimFixes(read: Moment, write: Moment | undefined): Fix[] {
-  const table = tableOf(read)
+  const table = sqlTable(read)
   const where = clauseText(read.statement, 'WHERE') ?? '…'
   if (read === write) {
     return [
@@ -22,7 +22,7 @@ export function claimFixes(read: Moment, write: Moment | undefined): Fix[] {
   const key = write && keyOf(write)
   const checked = way(
     `Let the UPDATE itself check, and look at how many rows it changed: ${faster}.`,
-    `UPDATE ${table} SET … WHERE ${key?.column ?? 'id'} = ${key?.value ?? '…'} AND ${where}`,
+    `UPDATE ${table} SET … WHERE ${sqlName(key?.column ?? 'id')} = ${key?.value ?? '…'} AND ${where}`,
   )
   if (read.statement.skipsLocked) {
     const until = write === undefined ? '' : ` to ${ref(write)}`
@@ -63,7 +63,7 @@ export function updateFixes(
       ? [
           way(
             `Lock the row when reading it (${read.number}), in the same transaction as the write.`,
-            `SELECT … FROM ${sqlName(table)} WHERE ${where} FOR UPDATE`,
+            `SELECT … FROM ${sqlTable(read)} WHERE ${where} FOR UPDATE`,
           ),
         ]
       : []),
@@ -74,7 +74,7 @@ export function updateFixes(
 /** Check and write in one statement. */
 function atomicFix(read: Moment, write: Moment): Fix {
   const { statement } = write
-  const table = sqlName(tableOf(write))
+  const table = sqlTable(write)
   const where = clauseText(statement, 'WHERE') ?? '…'
   const upsert = clauseText(statement, 'ON')
   if (upsert !== undefined) {

@@ -5,7 +5,17 @@ import { type Fix, hasHoldfast, way } from './fix.ts'
 import { changedNothing, type History, type Moment, nameOf } from './history.ts'
 import { clauseText } from './shorten.ts'
 import { type Equality, readStatement } from './statement.ts'
-import { isState, keyOf, list, ref, sqlName, subjectName, tableOf, variable } from './words.ts'
+import {
+  isState,
+  keyOf,
+  list,
+  ref,
+  sqlName,
+  sqlTable,
+  subjectName,
+  tableOf,
+  variable,
+} from './words.ts'
 
 type Serial = Failure['serial']
 
@@ -77,7 +87,7 @@ function foreignKeyFix({ write, otherWrite }: Anomaly, history: History): Fix[] 
   return [
     way(
       'Let a foreign key say it: the row cannot be removed while another one names it.',
-      `ALTER TABLE ${tableOf(added)} ADD FOREIGN KEY (${naming.column}) REFERENCES ${tableOf(removed)} (${gone.column})`,
+      `ALTER TABLE ${sqlTable(added)} ADD FOREIGN KEY (${sqlName(naming.column)}) REFERENCES ${sqlTable(removed)} (${sqlName(gone.column)})`,
     ),
   ]
 }
@@ -102,7 +112,7 @@ function keyFirstFix({ read, write }: Anomaly, { moments }: History): Fix[] {
   return [
     way(
       `Begin with ${ref(noted)}, in one transaction with the rest, and go on only if it inserted a row.`,
-      `INSERT INTO ${table} … ON CONFLICT DO NOTHING -- 0 rows: somebody was faster`,
+      `INSERT INTO ${sqlTable(read)} … ON CONFLICT DO NOTHING -- 0 rows: somebody was faster`,
     ),
   ]
 }
@@ -117,7 +127,7 @@ function uniqueFix(
   if (write?.statement.verb !== 'INSERT' || clauseText(write.statement, 'ON') !== undefined) {
     return []
   }
-  const table = sqlName(tableOf(write))
+  const table = sqlTable(write)
   const number = numberedColumn(history, read, write)
   if (number !== undefined) {
     const columns = [...read.statement.where.map(({ column }) => column), number].map(sqlName)
@@ -249,7 +259,7 @@ function rowLockFix(
         )
       : way(
           `Lock the parent row before (${read.number}).`,
-          `SELECT 1 FROM ${parent} WHERE id = ${key.value} FOR UPDATE`,
+          `SELECT 1 FROM ${sqlName(parent)} WHERE id = ${key.value} FOR UPDATE`,
         ),
   ]
 }
@@ -263,7 +273,7 @@ function hasRow({ run, schema }: History, table: string, value: string): boolean
 /** Rows under an aggregate cannot be locked where it is computed. */
 function lockingRead(read: Moment): string {
   const where = clauseText(read.statement, 'WHERE')
-  const rows = `FROM ${sqlName(tableOf(read))}${where === undefined ? '' : ` WHERE ${where}`}`
+  const rows = `FROM ${sqlTable(read)}${where === undefined ? '' : ` WHERE ${where}`}`
   const { aggregate } = read.statement
   if (aggregate === undefined) return `SELECT … ${rows} FOR UPDATE`
   const call = aggregate === 'count' ? 'count(*)' : `${aggregate}(…)`

@@ -4,7 +4,7 @@ import { type Fix, hasHoldfast, way } from './fix.ts'
 import { claimFixes, updateFixes } from './fixes-of-rows.ts'
 import { checkFixes } from './fixes-of-sets.ts'
 import type { History, Moment } from './history.ts'
-import { isAboutObjects, ref, tableOf } from './words.ts'
+import { isAboutObjects, ref, sqlTable, tableOf } from './words.ts'
 
 /** The ways out, the one to try first at the front. */
 export function fixesOf(anomaly: Anomaly, history: History, serial: Failure['serial']): Fix[] {
@@ -102,7 +102,7 @@ function deadlockFixes({ circle = [] }: Anomaly, history: History): Fix[] {
   return [
     way(
       'Take the locks in one order everywhere: all at once, sorted, before the first write.',
-      `SELECT … FROM ${table} WHERE id = ANY($1) ORDER BY id FOR UPDATE`,
+      `SELECT … FROM ${first === undefined ? '…' : sqlTable(first)} WHERE id = ANY($1) ORDER BY id FOR UPDATE`,
     ),
     ...(hasHoldfast(history)
       ? [
@@ -117,7 +117,7 @@ function deadlockFixes({ circle = [] }: Anomaly, history: History): Fix[] {
 }
 
 function duplicateFixes(hit: Moment | undefined): Fix[] {
-  const table = hit === undefined ? '…' : tableOf(hit)
+  const table = hit === undefined ? '…' : sqlTable(hit)
   if (hit !== undefined && isAboutObjects(hit)) {
     return [
       way(

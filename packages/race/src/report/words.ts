@@ -76,6 +76,11 @@ export function sqlName(name: string): string {
     .join('.')
 }
 
+/** The same of a statement's table, for lines that can be copied. */
+export function sqlTable(moment: Moment): string {
+  return moment.statement.table === undefined ? '…' : sqlName(moment.statement.table)
+}
+
 export function list(names: readonly string[]): string {
   if (names.length < 2) return names[0] ?? ''
   return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`

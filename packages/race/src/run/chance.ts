@@ -28,18 +28,30 @@ export function maskClock(text: string, span: Span): string {
   return text.replace(instant, (found) => (isNow(found, span) ? clockWord : found))
 }
 
-const fraction = /:\d\d\.(\d*[1-9])/
+/** Moments that are there before every run. */
+export interface Standing {
+  readonly values: ReadonlySet<string>
+  /** Parts of a second of these. */
+  readonly fractions: ReadonlySet<string>
+}
+
+export function standingOf(values: ReadonlySet<string>): Standing {
+  return { values, fractions: new Set([...values].flatMap((value) => fractionOf(value) ?? [])) }
+}
+
+function fractionOf(text: string): string | undefined {
+  return /:\d\d\.(\d*[1-9])/.exec(text)?.[1]
+}
 
 /**
  * A value of a column for moments: one with a fraction of a second was not written by a person, so it comes from the
  * clock, even if an hour was added; unless it was there `before`, or has the fraction of one that was and may be made
  * of it.
  */
-export function maskMoment(text: string, span: Span, before: ReadonlySet<string>): string {
-  if (before.has(text)) return text
-  const part = fraction.exec(text)?.[1]
-  const isOld = [...before].some((one) => part !== undefined && fraction.exec(one)?.[1] === part)
-  return part === undefined || isOld ? maskClock(text, span) : clockWord
+export function maskMoment(text: string, span: Span, before: Standing | undefined): string {
+  if (before?.values.has(text)) return text
+  const part = fractionOf(text)
+  return part === undefined || before?.fractions.has(part) ? maskClock(text, span) : clockWord
 }
 
 /** Whether a cell says nothing but that it is new, or of now. */

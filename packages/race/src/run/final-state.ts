@@ -1,6 +1,15 @@
 import type { QueryConfig } from 'pg'
 import type { FinalTable } from '../core/model.ts'
-import { isWord, looksDrawn, maskClock, maskMoment, newKeyWord, type Span } from './chance.ts'
+import {
+  isWord,
+  looksDrawn,
+  maskClock,
+  maskMoment,
+  newKeyWord,
+  type Span,
+  type Standing,
+  standingOf,
+} from './chance.ts'
 import type { Control } from './control.ts'
 import { readStateTables, type StateColumn, type StateTable } from './state-columns.ts'
 
@@ -39,7 +48,7 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
   let keysQuery: QueryConfig | undefined
   let rowsQuery: QueryConfig | undefined
   let seeded = new Map<string, ReadonlySet<string>>()
-  let standing = new Map<string, ReadonlySet<string>>()
+  let standing = new Map<string, Standing>()
   // Keys of runs before: what comes again was not drawn.
   const earlier = new Set<string>()
 
@@ -78,8 +87,8 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     // What the seed takes from the clock is another one each time.
     standing = new Map(
       [...seeded].map(([name, values]) => {
-        const before = standing.get(name)
-        return [name, before ? new Set([...values].filter((one) => before.has(one))) : values]
+        const before = standing.get(name)?.values
+        return [name, standingOf(new Set([...values].filter((one) => before?.has(one) ?? true)))]
       }),
     )
   }
@@ -132,7 +141,7 @@ interface KnownKeys {
   /** By column, before the run. */
   readonly seeded: ReadonlyMap<string, ReadonlySet<string>>
   /** The same of what was there before every run. */
-  readonly standing: ReadonlyMap<string, ReadonlySet<string>>
+  readonly standing: ReadonlyMap<string, Standing>
   /** After earlier runs; those of this one are added. */
   readonly earlier: Set<string>
 }
@@ -178,7 +187,7 @@ function canonical(
       const owner = owners.get(`${column.refers}=${value}`)
       if (owner) return depth > 2 ? newKeyWord : `→${reference(owner.table, owner.row, depth + 1)}`
       if (column.type !== 'clock') return maskClock(value, span)
-      return maskMoment(value, span, standing.get(`${table.name}.${column.name}`) ?? new Set())
+      return maskMoment(value, span, standing.get(`${table.name}.${column.name}`))
     })
   }
 

@@ -9,7 +9,6 @@ export interface Snapshot {
 }
 
 interface TableRow {
-  readonly oid: string
   readonly quoted: string
   /** `ONLY` of a table that others inherit from; a partitioned one has no rows of its own. */
   readonly only: string
@@ -22,7 +21,7 @@ interface SavedTable extends TableRow {
 }
 
 const tablesText = `
-  SELECT c.oid::text, format('%I.%I', n.nspname, c.relname) AS quoted,
+  SELECT format('%I.%I', n.nspname, c.relname) AS quoted,
          CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END AS only,
          coalesce((SELECT array_agg(format('%I', a.attname) ORDER BY a.attnum)
           FROM pg_catalog.pg_attribute a
