@@ -116,7 +116,7 @@ async function trade(
           }
           return performance.now() >= until || look.transfers >= count || undefined
         },
-        { limitMs: 3_600_000, everyMs: 50 },
+        { limitMs: 7_200_000, everyMs: 50 },
       )
     }
     await untilQuiet(pool)

@@ -215,10 +215,14 @@ function checkRefusals(
       const name = `${operation.operation} ${id} on ${key}`
       const own = byKey.get(`${book} ${key}`) ?? []
       const told = own.filter((movement) => agrees(line, movement))
-      if (sequence > 0 && told.length === 0) {
-        findings.add('answer_differs', `${name} was refused by sums that never were`)
-      }
       const wanted = (asked as LedgerAsked).lines.find((each) => each.key === key)?.amount ?? 0
+      if (sequence > 0 && told.length === 0) {
+        // It may have read what was visible for a moment and was lost with the primary, if that left too little.
+        if (line.refusal === 'insufficient' && availableIn(line) < wanted) {
+          findings.add('refused_for_lost', `${name} was refused by sums that are not there`)
+        } else findings.add('answer_differs', `${name} was refused by sums that never were`)
+        continue
+      }
       const accounts = new Set(told.map(({ account }) => account))
       // A refusal that is repeated was decided at an earlier time.
       const since =
@@ -250,7 +254,7 @@ function knownBefore(
   return Math.max(0, ...known.map(({ sequence }) => sequence))
 }
 
-function availableIn({ credited, debited, held, allowance }: Movement): number {
+function availableIn({ credited, debited, held, allowance }: Movement | LineAnswer): number {
   return credited - debited - held + allowance
 }
 

@@ -13,8 +13,8 @@ export interface RunOptions<C extends RunnableCluster> {
   readonly start: () => Promise<C>
   /** Of one episode. */
   readonly plan: (seed: Seed) => Plan<OwnFault<C>>
-  /** Rules that say no more than that something confirmed was lost, where that is not promised. */
-  readonly forgiven?: ReadonlySet<string>
+  /** Rules that say no more than that something was lost that is not promised to stay, after these faults. */
+  readonly forgiven?: (faults: readonly string[]) => ReadonlySet<string>
   readonly seed: Seed
   /** Runs this one alone, instead of those that the seed gives. */
   readonly episodeSeed?: Seed | undefined
@@ -68,7 +68,7 @@ export async function runEpisodes<C extends RunnableCluster>(
           plan,
           folder: place,
         })
-        const result = withoutForgiven(whole, options.forgiven ?? new Set())
+        const result = withoutForgiven(whole, options.forgiven?.(whole.faults) ?? new Set())
         episodes.push(result)
         appendFileSync(join(folder, 'episodes.jsonl'), `${JSON.stringify(result)}\n`)
         progress(lineOf(result))

@@ -165,6 +165,19 @@ describe('checkQuota', () => {
     expect(quotaRules(story)).toEqual(['not_linearizable', 'refused_wrongly'])
   })
 
+  it('tells a refusal by sums that were lost from one by sums that leave room', () => {
+    const story = quotaStory()
+    const { lines } = story.at(2).answered as LedgerAnswer
+    const told = (debited: number): string[] => {
+      const other = lines.map((line) => ({ ...line, debited, sequence: line.sequence + 1 }))
+      const answered = { replayed: false, reason: 'insufficient', lines: other }
+      story.retell(story.at(2), { answered })
+      return quotaRules(story)
+    }
+    expect(told(10)).toEqual(['refused_for_lost'])
+    expect(told(1)).toEqual(['answer_differs'])
+  })
+
   it('lets a refusal tell the sums of a moment after it was decided', () => {
     const story = quotaStory()
     const refused = story.at(2)
