@@ -13,14 +13,11 @@ DECLARE
     begins + (terms ->> 'expires_in_ms')::bigint * interval '1 millisecond', 'infinity');
   pending CONSTANT boolean := begins > moment;
   late CONSTANT boolean := NOT pending AND ends <= moment;
-  without bigint;
 BEGIN
-  without := balance_before - coalesce((
-    SELECT sum(c.remaining) FROM credit_grant c
-    WHERE c.bucket = bucket AND c.account = account AND c.state = 1 AND NOT c.empty
-  ), 0);
-  IF without > 0 THEN
-    PERFORM take_up(bucket, account, seq, without, operation_id, moment);
+  -- Only what came before the first grant is in none.
+  IF balance_before > 0
+    AND NOT EXISTS (SELECT FROM credit_grant c WHERE c.bucket = bucket AND c.account = account) THEN
+    PERFORM take_up(bucket, account, seq, balance_before, operation_id, moment);
   END IF;
   INSERT INTO credit_grant (bucket, account, id, priority, ordinal, amount, remaining, empty, lapsed,
     effective_at, expires_at, state, rollover_limit, rollover_for, operation_id, note)

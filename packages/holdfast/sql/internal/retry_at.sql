@@ -6,17 +6,21 @@ CREATE OR REPLACE FUNCTION :"schema".retry_at(
 ) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
 #variable_conflict use_variable
+DECLARE
+  h record;
+  rest bigint := shortage;
 BEGIN
   IF rolling THEN
-    RETURN (
-      SELECT micros(min(x.expires_at))
-      FROM (
-        SELECT h.expires_at, sum(h.amount) OVER (ORDER BY h.expires_at, h.made_seq) AS freed
-        FROM hold h
-        WHERE h.bucket = bucket AND h.account = account AND h.state = 0
-      ) x
-      WHERE x.freed >= shortage
-    );
+    -- As far as needed: a window may have thousands.
+    FOR h IN
+      SELECT x.expires_at, x.amount FROM hold x
+      WHERE x.bucket = bucket AND x.account = account AND x.state = 0
+      ORDER BY x.expires_at
+    LOOP
+      rest := rest - h.amount;
+      IF rest <= 0 THEN RETURN micros(h.expires_at); END IF;
+    END LOOP;
+    RETURN NULL;
   END IF;
   RETURN micros(window_end(unit, zone, moment));
 END;
