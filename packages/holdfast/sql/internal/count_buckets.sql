@@ -2,7 +2,7 @@
 -- where row-level security would leave some out, and is compared with the other end of a move: see take_move().
 CREATE OR REPLACE FUNCTION :"schema".count_buckets(tables regclass[], buckets smallint[]) RETURNS jsonb
 -- Others wait while it counts, for which a compiler has no time.
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET row_security = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET quote_all_identifiers = off SET row_security = off SET jit = off AS $$
 DECLARE
   counts jsonb := '{}';
   t regclass;

@@ -2,7 +2,7 @@
 -- nobody checks foreign keys while rows are copied and deleted. A table that has no buckets may be referred to: it has
 -- to be the same on all primaries.
 CREATE OR REPLACE FUNCTION :"schema".refuse_foreign_keys(moved regclass[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   wrong record;
 BEGIN

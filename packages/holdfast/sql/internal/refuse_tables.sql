@@ -1,6 +1,6 @@
 -- HF003 if one of these tables, or of their partitions, cannot be moved as a whole, or not without doing more than that.
 CREATE OR REPLACE FUNCTION :"schema".refuse_tables(moved regclass[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   wrong record;
 BEGIN

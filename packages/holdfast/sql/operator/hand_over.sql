@@ -1,7 +1,7 @@
 -- On the source, once the target has taken the buckets: says so, and offers nothing any more. One that came back from
 -- a backup may have forgotten that it marked them.
 CREATE OR REPLACE FUNCTION :"schema".hand_over(move uuid) RETURNS void
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   journal CONSTANT shard_move := move_at(move, '{copying,leaving,clearing,done}');
 BEGIN

@@ -3,7 +3,7 @@
 -- their own do what otherwise a superuser has to. Parts are: publish; slot, for a slot that is yet to be made, or keep;
 -- receive, over this connection; delete.
 CREATE OR REPLACE FUNCTION :"schema".move_rights(parts text[], names text[], connection text) RETURNS text
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET client_min_messages = error AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET quote_all_identifiers = off SET client_min_messages = error AS $$
 DECLARE
   role CONSTANT text := quote_ident(current_user);
   trial CONSTANT text := 'holdfast_trial_' || pg_backend_pid();

@@ -2,8 +2,9 @@
 -- of which one is needed if a row cannot be stored without a value for it, labels of enums, and partitions. The months
 -- of movements are left out, because a move makes them.
 CREATE OR REPLACE FUNCTION :"schema".move_shape(names text[]) RETURNS text
--- Bounds of partitions are written in it, which is to be the same on all servers.
-LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' AS $$
+-- Types and bounds of partitions are written in it, which are to be the same on all servers.
+LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+SET quote_all_identifiers = off AS $$
   WITH moved AS (
     SELECT c.oid, c.relnamespace = current_schema()::regnamespace AS own, c.relname,
       CASE WHEN c.relnamespace = current_schema()::regnamespace THEN c.relname::text

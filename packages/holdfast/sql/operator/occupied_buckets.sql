@@ -1,6 +1,6 @@
 -- Buckets that have a row in a table of ours, as a JSON list.
 CREATE OR REPLACE FUNCTION :"schema".occupied_buckets() RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   occupied integer[] := '{}';
   further integer[];

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION :"schema".open_move(
   move uuid, cluster uuid, buckets integer[], source text, target text, tables text[]
 ) RETURNS text
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
   wanted CONSTANT smallint[] := ARRAY(SELECT DISTINCT b FROM unnest(buckets) AS b ORDER BY b);

@@ -1,7 +1,7 @@
 -- On the source: offers the rows of the buckets, now and as they change. Answers the months it has movements
 -- of, by their first days, for the target to have the same.
 CREATE OR REPLACE FUNCTION :"schema".publish_move(move uuid) RETURNS text
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   journal CONSTANT shard_move := move_at(move, '{copying}');
   name CONSTANT text := move_name(move);

@@ -1,7 +1,7 @@
 -- On the source: HF003 if row-level security would hide rows of a table from the role by which the target reads them:
 -- they would not arrive. A role that the connection does not name, or that is not here, is none that sees all.
 CREATE OR REPLACE FUNCTION :"schema".refuse_hidden_rows(names text[], peer text) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   hidden regclass;
 BEGIN

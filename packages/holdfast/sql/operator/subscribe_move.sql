@@ -1,7 +1,7 @@
 -- On the target: receives the rows of the buckets, first those that are there, then what changes. Months are
 -- those of the source. What was left of an earlier attempt has to be cleared before.
 CREATE OR REPLACE FUNCTION :"schema".subscribe_move(move uuid, months text, connection text) RETURNS void
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   journal CONSTANT shard_move := move_at(move, '{copying}');
   name CONSTANT text := move_name(move);

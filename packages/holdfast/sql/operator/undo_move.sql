@@ -1,6 +1,6 @@
 -- On the source, once the target has refused: the buckets stay, and are served again.
 CREATE OR REPLACE FUNCTION :"schema".undo_move(move uuid) RETURNS void
-LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   journal CONSTANT shard_move := move_at(move, '{copying,leaving,undone}');
 BEGIN

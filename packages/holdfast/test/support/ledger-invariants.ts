@@ -13,7 +13,7 @@ const invariants: Readonly<Record<string, string>> = {
       WHERE m.bucket = b.bucket AND m.account = b.account ORDER BY m.seq DESC LIMIT 1
     ) m ON true
     WHERE (b.credited, b.debited, b.held, b.seq)
-      <> (coalesce(m.credited, 0), coalesce(m.debited, 0), coalesce(m.held, 0), coalesce(m.seq, 0))`,
+      IS DISTINCT FROM (coalesce(m.credited, 0), coalesce(m.debited, 0), coalesce(m.held, 0), coalesce(m.seq, 0))`,
   'every movement follows from the one before, without a gap': `
     SELECT account FROM (
       SELECT m.*, lag(credited, 1, 0::bigint) OVER w AS c, lag(debited, 1, 0::bigint) OVER w AS d,

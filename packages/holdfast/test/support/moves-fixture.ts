@@ -82,8 +82,8 @@ export async function contentsOf(
   beside: readonly string[] = [],
 ): Promise<Record<string, string[]>> {
   const { rows: tables } = await pool.query<{ name: string }>(
-    `SELECT format('%I.%I', c.relnamespace::regnamespace, c.relname) AS name
-     FROM unnest(holdfast.move_tables($1)) AS t JOIN pg_class c ON c.oid = t ORDER BY 1`,
+    `SELECT concat(n.nspname, '.', c.relname) AS name FROM unnest(holdfast.move_tables($1)) AS t
+     JOIN pg_class c ON c.oid = t JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 1`,
     [beside],
   )
   const contents: Record<string, string[]> = {}

@@ -10,7 +10,7 @@ import { newRole } from '../../support/schema-fixture.ts'
 const fixture = pgFixture(`${tableText('job')};
   ALTER TABLE job ENABLE ROW LEVEL SECURITY;
   ALTER TABLE job FORCE ROW LEVEL SECURITY;
-  CREATE POLICY own ON job USING (tenant = current_setting('app.tenant'));
+  CREATE POLICY own ON job USING (tenant = pg_catalog.current_setting('app.tenant'));
   CREATE POLICY fixed ON job AS RESTRICTIVE FOR UPDATE USING (rank < 9)`)
 const pools: pg.Pool[] = []
 const holdfasts: Record<string, Holdfast<pg.PoolClient>> = {}

@@ -7,6 +7,7 @@ import type { HoldfastError } from '../../../src/errors.ts'
 import { createHoldfast } from '../../../src/index.ts'
 import type { Verdict } from '../../../src/ledger/index.ts'
 import type { Quota } from '../../../src/quota/index.ts'
+import { isHostile } from '../../support/hostile-database.ts'
 import { inTime, named } from '../../support/in-time.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction, pidOf } from '../../support/pg-fixture.ts'
@@ -445,7 +446,8 @@ describe('L10: rates', () => {
 })
 
 describe('L11: windows of all time zones', () => {
-  test('follow on each other, and contain every moment', async () => {
+  // In a hostile database every operator of this statement is a slow function.
+  test.skipIf(isHostile)('follow on each other, and contain every moment', async () => {
     const { rows } = await fixture.observer.query<{ name: string }>(
       `SELECT name FROM pg_timezone_names WHERE name !~ '^posix/'
        AND name NOT IN (SELECT abbrev FROM pg_timezone_abbrevs) ORDER BY name`,

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast } from '../../../src/index.ts'
 import type { Period, Quota } from '../../../src/quota/index.ts'
+import { isHostile } from '../../support/hostile-database.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 
 const fixture = ledgerFixture()
@@ -83,9 +84,12 @@ describe('calendar windows at fixed moments', () => {
     expect(rows).toEqual([{ start: new Date(start), end: new Date(end) }])
   })
 
-  test('they leave no gap and do not overlap, every half hour of a year', async () => {
-    const { rows } = await fixture.observer.query(
-      `SELECT zone, unit, moment
+  // In a hostile database every operator of this statement is a slow function.
+  test.skipIf(isHostile)(
+    'they leave no gap and do not overlap, every half hour of a year',
+    async () => {
+      const { rows } = await fixture.observer.query(
+        `SELECT zone, unit, moment
        FROM unnest($1::text[]) AS zone, unnest($2::text[]) AS unit,
          generate_series('2026-01-01Z'::timestamptz, '2027-01-01Z', '30 min') AS moment,
          LATERAL (SELECT date_trunc(unit, moment, zone) AS start,
@@ -94,13 +98,14 @@ describe('calendar windows at fixed moments', () => {
          AND date_trunc(unit, w.till, zone) = w.till
          AND date_trunc(unit, w.till - interval '1 microsecond', zone) = w.start)
        LIMIT 3`,
-      [
-        ['UTC', 'Europe/Berlin', 'America/Santiago', 'America/New_York', 'Asia/Kolkata'],
-        ['hour', 'day', 'week', 'month'],
-      ],
-    )
-    expect(rows).toEqual([])
-  })
+        [
+          ['UTC', 'Europe/Berlin', 'America/Santiago', 'America/New_York', 'Asia/Kolkata'],
+          ['hour', 'day', 'week', 'month'],
+        ],
+      )
+      expect(rows).toEqual([])
+    },
+  )
 
   test('a midnight that comes twice belongs to the day that begins', async () => {
     const { rows } = await fixture.observer.query(

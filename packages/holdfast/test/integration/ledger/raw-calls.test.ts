@@ -25,7 +25,7 @@ const app = appRole(fixture)
 /** Credited, debited, held, allowance of an account. */
 async function standing({ scope }: Victims, key: string): Promise<number[]> {
   const { rows } = await fixture.observer.query<{ standing: number[] }>(
-    `SELECT ARRAY[b.credited, b.debited, b.held, b.allowance]::float8[] AS standing
+    `SELECT ARRAY[b.credited, b.debited, b.held, b.allowance]::int[] AS standing
      FROM holdfast.balance b JOIN holdfast.account a ON a.bucket = b.bucket AND a.id = b.account
      WHERE a.scope = $1 AND a.key = $2`,
     [scope, key],

@@ -9,6 +9,7 @@ import {
 import { lookOnly } from '../../../src/engines/postgres/observe-settings.ts'
 import { readSchedules } from '../../../src/engines/postgres/observe-coordination.ts'
 import { accountId } from '../../../src/ledger/account-id.ts'
+import { isHostile } from '../../support/hostile-database.ts'
 import { ledgerFixture } from '../../support/ledger-fixture.ts'
 import { asSuperuser } from '../../support/ledger-past.ts'
 import { callerTransaction } from '../../support/pg-fixture.ts'
@@ -93,11 +94,12 @@ describe('with 180,000 movements and 160,000 holds', () => {
     expect(pages).toBeLessThan(mostPages)
   })
 
-  test('the control: left alone, the planner reads tables whole', async () => {
+  // The settings of a hostile database forbid such plans.
+  test.skipIf(isHostile)('the control: left alone, the planner reads tables whole', async () => {
     expect((await costOf(readBooks('holdfast'))).scanned).toContain('account')
   })
 
-  test('the control: counting by hand reads it all', async () => {
+  test.skipIf(isHostile)('the control: counting by hand reads it all', async () => {
     const { scanned } = await costOf({
       text: 'SELECT book, count(*) FROM holdfast.balances GROUP BY book',
       values: [],

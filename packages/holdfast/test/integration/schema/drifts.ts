@@ -71,12 +71,12 @@ export const drifts: Record<string, readonly [drift: string, code: string, objec
     'index log.log_by_line',
   ],
   'an invalid index': [
-    "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'S.note_by_tag'::regclass",
+    "UPDATE pg_catalog.pg_index SET indisvalid = false WHERE indexrelid = pg_catalog.to_regclass('S.note_by_tag')",
     'index-invalid',
     'index note.note_by_tag',
   ],
   'an invalid index of a primary key': [
-    "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'S.note_pkey'::regclass",
+    "UPDATE pg_catalog.pg_index SET indisvalid = false WHERE indexrelid = pg_catalog.to_regclass('S.note_pkey')",
     'index-invalid',
     'constraint note.note_pkey',
   ],

@@ -52,9 +52,12 @@ describe('found and put right:', () => {
     // The control: before it there is nothing to find.
     expect(await look(schema)).toEqual([])
     const name = quoted(schema)
-    const inText = name.replaceAll("'", "''")
+    // As an escape string: a hostile database may take backslashes for escapes in any other.
+    const inText = name.replaceAll("'", "''").replaceAll('\\', '\\\\')
     await fixture.observer.query(
-      drift.replaceAll(/('?)\bS\b/g, (_all, quote: string) => (quote === '' ? name : `'${inText}`)),
+      drift.replaceAll(/('?)\bS\b/g, (_all, quote: string) =>
+        quote === '' ? name : `E'${inText}`,
+      ),
     )
     const found = await look(schema)
     expect(found.map((finding) => ({ code: finding.code, object: finding.object }))).toContainEqual(

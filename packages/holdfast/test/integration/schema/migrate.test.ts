@@ -350,12 +350,12 @@ describe('the search_path of the connection', () => {
 
   test('leads no name of a file to something that others made', async () => {
     const schema = newSchema()
-    await fixture.observer.query('CREATE SCHEMA hostile')
+    await fixture.observer.query('CREATE SCHEMA others')
     await fixture.observer.query(
-      `CREATE FUNCTION hostile.lower(int) RETURNS int LANGUAGE sql AS 'SELECT $1'`,
+      `CREATE FUNCTION others.lower(int) RETURNS int LANGUAGE sql AS 'SELECT $1'`,
     )
     const database = (await value<string>('SELECT current_database()')).replaceAll('"', '""')
-    await fixture.observer.query(`ALTER DATABASE "${database}" SET search_path = hostile, public`)
+    await fixture.observer.query(`ALTER DATABASE "${database}" SET search_path = others, public`)
     const { default: pg } = await import('pg')
     const pool = new pg.Pool({ connectionString: fixture.database.directUrl, max: 1 })
     try {

@@ -20,9 +20,9 @@ import { pgFixture } from '../../support/pg-fixture.ts'
 const fixture = pgFixture(`
   CREATE TABLE called (text text);
   CREATE FUNCTION call_me(p_text text) RETURNS text LANGUAGE plpgsql AS
-    $$ BEGIN INSERT INTO called VALUES (p_text); RETURN upper(p_text); END $$;
+    $$ BEGIN INSERT INTO called VALUES (p_text); RETURN pg_catalog.upper(p_text); END $$;
   CREATE FUNCTION count_me() RETURNS integer LANGUAGE sql AS 'SELECT 7';
-  CREATE FUNCTION end_me() RETURNS text LANGUAGE sql AS 'SELECT pg_terminate_backend(pg_backend_pid())::text'`)
+  CREATE FUNCTION end_me() RETURNS text LANGUAGE sql AS 'SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())::pg_catalog.text'`)
 
 const call = (text: string) => functionCall('public', 'call_me', [['text', text]])
 const outside = 'ONCE_OUTSIDE_TRANSACTION'
