@@ -20,8 +20,13 @@ export interface ExploreOptions {
    * `restore`: the database is taken as it is. Rows of all tables and the places of sequences are put back before every
    * schedule and at the end, and a `seed`, if there is one, runs on them. The role has to be a superuser, or may set
    * `session_replication_role`. Tables that flows make or alter are not brought back.
+   *
+   * `clone`: every schedule runs on a copy of the whole database, made by `CREATE DATABASE … TEMPLATE`, and the
+   * database itself is not touched. For what rows cannot bring back: tables that flows make or alter, large objects,
+   * materialized views. The role needs CREATEDB and has to own the database; nobody else may be connected to it when
+   * explore() begins, apart from pools that are under `instrument()`. `seed`, if there is one, runs on each copy.
    */
-  readonly state?: 'restore'
+  readonly state?: 'restore' | 'clone'
   /** Looks at the final state and at how the flows ended, and throws if that must not be. */
   readonly invariant?: (context: InvariantContext) => Promise<unknown>
   /**

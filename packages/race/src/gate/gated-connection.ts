@@ -71,7 +71,7 @@ export interface GatedConnection {
   freeze(): void
   /** The client of a frozen connection is told by errors that its session is over. */
   bury(): void
-  /** Gives the client of a frozen connection a new session, as if nothing had happened. */
+  /** Gives the client of a frozen connection a new session, as if nothing had happened; what it sent meanwhile is next. */
   revive(): Promise<void>
   fromClient(bytes: Buffer): void
   fromServer(bytes: Buffer): void
@@ -304,6 +304,8 @@ export function createGatedConnection(
     const named = collector.named()
     const parses = named.map(([name, { text, types }]) => writeParse(name, text, types))
     if (parses.length > 0) await injectBytes(concatBytes([...parses, syncMessage]))
+    // What the client sent while it had no session.
+    advance()
   }
 
   const connection: GatedConnection = {

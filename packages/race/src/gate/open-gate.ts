@@ -15,6 +15,8 @@ import {
   type ServerSocket,
 } from './server-socket.ts'
 
+export type StartParameters = ReadonlyMap<string, string>
+
 /** What a gate needs to know of where it stands. */
 export interface GateSite extends GateEvents {
   readonly server: ServerAddress
@@ -22,8 +24,10 @@ export interface GateSite extends GateEvents {
   readonly startOptions: string
   /** Tells who is sending, where several flows share a client. */
   readonly identify?: () => unknown
+  /** The start-up parameters with which the session is really begun: another database, for example. */
+  lead?(connection: GatedConnection, parameters: StartParameters): StartParameters
   /** Opens a session as a client with these start-up parameters would have it. */
-  login(parameters: ReadonlyMap<string, string>): Promise<Login>
+  login(parameters: StartParameters): Promise<Login>
   /** A client begins to connect, or has a new session. */
   opened(connection: GatedConnection): void
 }
@@ -52,8 +56,9 @@ export interface Gate {
 /** Opens a connection to the server for a client, and a gate between them. */
 export function openGate(site: GateSite, client: ClientEnd): Gate {
   let reader: ReturnType<typeof createStartupReader> | undefined = createStartupReader()
-  let started: ReadonlyMap<string, string> = new Map()
+  let started: StartParameters = new Map()
   let failure: Error | undefined
+  const led = (): StartParameters => site.lead?.(connection, started) ?? started
 
   const connection = createGatedConnection(
     {
@@ -63,7 +68,7 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
       endServer: () => socket.end(),
       endClient: () => client.closed(failure),
       async reopen() {
-        const login = await site.login(started)
+        const login = await site.login(led())
         failure = undefined
         socket = adoptServerSocket(login.socket, listener)
         site.opened(connection)
@@ -96,7 +101,7 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
       } else {
         reader = undefined
         started = withOptions(opening.parameters, site.startOptions)
-        socket.write(writeStart(opening.version, started))
+        socket.write(writeStart(opening.version, led()))
       }
     }
   }
@@ -108,10 +113,7 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
   }
 }
 
-function withOptions(
-  parameters: ReadonlyMap<string, string>,
-  options: string,
-): ReadonlyMap<string, string> {
+function withOptions(parameters: StartParameters, options: string): StartParameters {
   if (options === '') return parameters
   const own = parameters.get('options')
   return new Map([...parameters, ['options', own === undefined ? options : `${options} ${own}`]])

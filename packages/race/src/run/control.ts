@@ -32,6 +32,8 @@ export interface Control {
   terminate(pids: readonly number[]): Promise<void>
   /** Who somebody outside of the run is, for a message. */
   describe(pids: readonly number[]): Promise<string>
+  /** Leaves the database, so that it can be made anew, and comes back. */
+  away(work: () => Promise<void>): Promise<void>
   close(): Promise<void>
 }
 
@@ -95,12 +97,7 @@ function conflict(wanted: string, held: string): boolean {
 }
 
 export async function connectControl(url: string): Promise<Control> {
-  const client = new Client({ connectionString: url, application_name: 'holdfast-race' })
-  uncontrolled.add(client)
-  // A lost control connection makes the next query fail; without a listener it would end the process.
-  client.on('error', () => undefined)
-  await client.connect()
-  await client.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0`)
+  let client = await connect(url)
 
   async function waits(pids: readonly number[]): Promise<Wait[]> {
     const { rows } = await client.query<{ pid: number; blockers: number[] }>({
@@ -139,7 +136,9 @@ export async function connectControl(url: string): Promise<Control> {
   }
 
   return {
-    client,
+    get client() {
+      return client
+    },
     async query(text, values) {
       const { rows } = await client.query<Record<string, unknown>>(text, values?.slice())
       return rows
@@ -158,6 +157,21 @@ export async function connectControl(url: string): Promise<Control> {
       )
     },
     describe,
+    async away(work) {
+      await client.end()
+      await work()
+      client = await connect(url)
+    },
     close: () => client.end(),
   }
+}
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url, application_name: 'holdfast-race' })
+  uncontrolled.add(client)
+  // A lost control connection makes the next query fail; without a listener it would end the process.
+  client.on('error', () => undefined)
+  await client.connect()
+  await client.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0`)
+  return client
 }

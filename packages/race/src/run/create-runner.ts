@@ -3,6 +3,7 @@ import { traceCalls } from '../gate/call-places.ts'
 import { readStamp } from './catalogue.ts'
 import type { Span } from './chance.ts'
 import { connectControl, type Control } from './control.ts'
+import { openClone } from './clone.ts'
 import { createStateReader } from './final-state.ts'
 import { createFootprintReader } from './footprint-reader.ts'
 import type { DatabaseContext, RunnerOptions } from './options.ts'
@@ -11,6 +12,7 @@ import type { Decide } from './choices.ts'
 import type { ScheduleSetting } from './play.ts'
 import { type Played, playSchedule } from './schedule.ts'
 import { createSeedCheck } from './seed-check.ts'
+import { withoutSessions } from './sessions.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { createStage } from './stage.ts'
 import { loadParser } from './statement-tree.ts'
@@ -25,29 +27,56 @@ export interface LiveRunner extends Runner, AsyncDisposable {
 
 /** Opens what is needed to run the flows again and again on a real server. */
 export async function createRunner(options: RunnerOptions): Promise<LiveRunner> {
+  const opened: Closing[] = []
+  try {
+    return await open(options, opened)
+  } catch (error) {
+    await closeAll(opened)
+    throw error
+  }
+}
+
+type Closing = () => Promise<void>
+
+/** The last that was opened first, and each of them, whatever becomes of the others. */
+async function closeAll(opened: Closing[]): Promise<void> {
+  const last = opened.pop()
+  try {
+    await last?.()
+  } finally {
+    if (last) await closeAll(opened)
+  }
+}
+
+/** `opened` is told how to close what was opened. */
+async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunner> {
   const names = Object.keys(options.flows)
   const flows = Object.values(options.flows)
   await loadParser()
-  const control = await connectControl(options.url)
-  const snapshot =
-    options.state === 'restore'
-      ? await takeSnapshot(control).catch(async (error: unknown) => {
-          await control.close()
-          throw error
-        })
-      : undefined
+  const clone = options.state === 'clone' ? await openClone(options.url) : undefined
+  if (clone) opened.push(clone.close)
+  const url = clone?.url ?? options.url
+  const control = await connectControl(url)
+  opened.push(control.close)
+  const snapshot = options.state === 'restore' ? await takeSnapshot(control) : undefined
+  if (snapshot) opened.push(snapshot.restore)
   const server = await readServer(control)
   const reader = await createFootprintReader(control)
-  const stage = await createStage(options.url, names.length, server.startOptions)
+  const stage = await createStage(url, names.length, server.startOptions)
+  opened.push(stage.close)
   const states =
     options.oracle === false ? undefined : createStateReader(control, options.oracle ?? {})
   const database = databaseContext(control)
   const seed = async (): Promise<void> => {
     await snapshot?.restore()
+    if (clone) {
+      const sessions = [...stage.connections(), ...clone.borrowed()]
+      await withoutSessions(sessions, () => control.away(clone.renew))
+    }
     await options.seed?.(database)
   }
   const seeds =
-    states && (options.seed || snapshot)
+    states && (options.seed || options.state)
       ? createSeedCheck(states, async () => {
           await seed()
           await states.start(await reader.prepare())
@@ -146,15 +175,7 @@ export async function createRunner(options: RunnerOptions): Promise<LiveRunner> 
     }
   }
 
-  async function close(): Promise<void> {
-    await stage.close()
-    try {
-      await snapshot?.restore()
-    } finally {
-      await control.close()
-    }
-  }
-
+  const close = (): Promise<void> => closeAll(opened)
   return { flows: names, server: server.version, run, close, [Symbol.asyncDispose]: close }
 }
 

@@ -41,8 +41,8 @@ export interface RunnerOptions {
   readonly flows: Readonly<Record<string, Flow>>
   /** Runs before every schedule. */
   readonly seed?: ((context: DatabaseContext) => Promise<unknown>) | undefined
-  /** `restore`: rows and sequences are put back before every schedule, and when everything is over. */
-  readonly state?: 'restore' | undefined
+  /** `restore`: rows and sequences are put back. `clone`: every schedule has a copy of the database. */
+  readonly state?: 'restore' | 'clone' | undefined
   /** Throws if the final state is not allowed. */
   readonly invariant?: ((context: InvariantContext) => Promise<unknown>) | undefined
   /** Which tables and columns make the state that is compared; `false` compares outcomes only. */

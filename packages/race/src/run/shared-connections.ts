@@ -26,6 +26,22 @@ export const uncontrolled: WeakSet<object> = new WeakSet()
 /** Ports of this process that lead through a gate: who connects there is not to be gated twice. */
 export const gatedPorts: Set<number> = new Set()
 
+/** Databases that a clone stands in for while it is explored: the clone's name by port and name. */
+const led = new Map<string, string>()
+/** Where the client of a shared connection wants to go, by port and name. */
+const wanted = new WeakMap<GatedConnection, string>()
+
+/** Sessions that begin from now on on this database begin on the clone, or again on the database itself. */
+export function leadShared(database: string, clone: string | undefined): void {
+  if (clone === undefined) led.delete(database)
+  else led.set(database, clone)
+}
+
+/** Shared connections whose clients want this database. */
+export function sharedWith(database: string): GatedConnection[] {
+  return [...sharedConnections].filter((connection) => wanted.get(connection) === database)
+}
+
 let events: RunEvents | undefined
 
 /** Who hears of shared connections from now on; without anybody everything passes. */
@@ -46,6 +62,12 @@ export function sharedSite(server: ServerAddress, login: GateSite['login']): Gat
     login,
     startOptions: '',
     identify: () => flowIdentity.getStore(),
+    lead(connection, parameters) {
+      const database = `${server.port}/${parameters.get('database') ?? parameters.get('user')}`
+      wanted.set(connection, database)
+      const clone = led.get(database)
+      return clone === undefined ? parameters : new Map([...parameters, ['database', clone]])
+    },
     opened(connection) {
       sharedConnections.add(connection)
       events?.opened(flowIdentity.getStore()?.flow ?? nobody, connection)

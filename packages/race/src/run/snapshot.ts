@@ -62,7 +62,7 @@ export async function takeSnapshot({ client }: Control): Promise<Snapshot> {
   const [obstacle] = (await client.query<{ quoted: string; what: string }>(obstaclesText)).rows
   if (obstacle !== undefined)
     throw new Error(
-      `state: 'restore' cannot put the rows of ${obstacle.quoted} back: it has ${obstacle.what}. Write a seed instead`,
+      `state: 'restore' cannot put the rows of ${obstacle.quoted} back: it has ${obstacle.what}. Use state: 'clone', or write a seed`,
     )
   const { rows: tables } = await client.query<TableRow>(tablesText)
   const saved: SavedTable[] = []

@@ -25,6 +25,8 @@ export interface Wing {
 /** All flows' ways to the database; between runs everything passes. */
 export interface Stage {
   readonly wings: readonly Wing[]
+  /** All connections of the wings. */
+  connections(): GatedConnection[]
   /** Who hears of events from now on. */
   attend(events: RunEvents | undefined): void
   close(): Promise<void>
@@ -59,6 +61,7 @@ export async function createStage(
 
   return {
     wings,
+    connections: () => wings.flatMap((wing) => [...wing.connections]),
     attend(next) {
       events = next
       attendShared(next)

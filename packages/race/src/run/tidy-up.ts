@@ -1,9 +1,10 @@
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setTimeout } from 'node:timers/promises'
 import type { GatedConnection } from '../gate/gated-connection.ts'
 import type { FlowIdentity } from './flow-identity.ts'
 import type { ScheduleSetting } from './play.ts'
 import type { Played } from './schedule.ts'
 import { dormant, sharedConnections } from './shared-connections.ts'
+import { untilClosed } from './sessions.ts'
 import { shapeOf } from './statement-shape.ts'
 
 /** How long the code of a crashed flow may take to come to its end. */
@@ -120,11 +121,4 @@ function residuesOf(played: Played): Map<number, 'locks' | 'settings'> {
     }
   }
   return residues
-}
-
-async function untilClosed(connections: readonly GatedConnection[], limit: number): Promise<void> {
-  const deadline = performance.now() + limit
-  while (connections.some(({ phase }) => phase !== 'closed') && performance.now() < deadline) {
-    await setImmediate()
-  }
 }
