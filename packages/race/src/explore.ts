@@ -4,6 +4,8 @@ import { progressLine } from './report/progress.ts'
 import { createRunner } from './run/create-runner.ts'
 import type { DatabaseContext, Flow, FlowContext, InvariantContext } from './run/options.ts'
 import type { FlowEnd } from './run/said.ts'
+import { takeTurn } from './run/turn.ts'
+import { databaseUrl } from './run/url.ts'
 import { search } from './search/search.ts'
 
 /** What to explore, and how far. */
@@ -90,15 +92,14 @@ export interface ExploreOptions {
  * ```
  */
 export async function explore(options: ExploreOptions): Promise<Report> {
-  const { url } = options
+  const url = databaseUrl('explore()', options.url)
   const names = Object.keys(options.flows)
-  if (url === undefined || url === '')
-    throw new Error('explore() needs a database: its url is not given; is DATABASE_URL set?')
   if (names.length < 2 || names.length > 26)
     throw new Error('explore() needs two or more flows, at most 26')
   if (options.oracle === false && options.invariant === undefined)
     throw new Error('explore() without an oracle needs an invariant, or nothing can be wrong')
   const { recover } = typeof options.crash === 'object' ? options.crash : {}
+  using _turn = await takeTurn()
   await using runner = await createRunner({
     url,
     flows: options.flows,

@@ -165,6 +165,8 @@ export interface Trouble {
     | 'connection-lost'
     /** No flow, or only one, sent a statement through its context: nothing can race. */
     | 'nothing-sent'
+    /** Every flow goes wrong even alone: nothing can race. */
+    | 'always-fails'
     /** The rule is broken without any concurrency: not a race. */
     | 'fails-serially'
     /** A flow went on after it had ended, so that nothing is known about orders of whole flows. */
@@ -192,6 +194,8 @@ export interface Note {
     | 'deadlock'
     /** A flow threw in some schedule and in no serial order, and left nothing behind. */
     | 'refused'
+    /** Every flow says no even alone. */
+    | 'always-refused'
     /** The replay token was made from other code. */
     | 'stale-token'
   readonly message: string

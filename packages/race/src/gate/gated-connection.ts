@@ -1,5 +1,5 @@
 import type { Place, TransactionState } from '../core/model.ts'
-import { readBackendPid, readTransactionState } from '../wire/backend.ts'
+import { readBackendPid, readDataRow, readTransactionState } from '../wire/backend.ts'
 import { createFrameReader, type Frame } from '../wire/frame-reader.ts'
 import { syncMessage, writeParse, writeQuery } from '../wire/frontend.ts'
 import { concatBytes, concatFrames } from './concat.ts'
@@ -19,6 +19,8 @@ export interface GateSinks {
   reopen(): Promise<number>
   /** Where the client was asked to send what arrives, if it is known. */
   placeOfClient?(): Place | undefined
+  /** A question to each new session, before its client may use it. */
+  readonly question?: string
 }
 
 /** What somebody who schedules wants to hear of a connection. */
@@ -56,6 +58,8 @@ export interface GatedConnection {
   readonly left: boolean
   /** Whose unit waits, or was last let pass, where several flows share a connection. */
   readonly owner: unknown
+  /** The first value of the session's answer to the question, if one was asked. */
+  readonly told: string | undefined
   /** What waits, or is held, or is under way. */
   readonly unit: Unit | undefined
   pass(passage: Passage): void
@@ -103,6 +107,9 @@ export function createGatedConnection(
   /** The piece that the client waits for an answer to. */
   let unanswered: Piece | undefined
   let injected: (() => void) | undefined
+  let told: string | undefined
+  /** What lets the client begin, kept until the session has answered the question. */
+  let welcome: Buffer | undefined
 
   function fromClient(bytes: Buffer): void {
     if (client === 'gone') return
@@ -187,13 +194,7 @@ export function createGatedConnection(
 
   /** `aside` collects what the client gets at once, whatever is under way. */
   function take(frame: Frame, aside: Buffer[]): void {
-    if (phase === 'starting') {
-      aside.push(frame.bytes)
-      if (frame.type === 'K') pid = readBackendPid(frame)
-      if (frame.type !== 'Z') return
-      phase = 'idle'
-      return advance()
-    }
+    if (phase === 'starting') return begin(frame, aside)
     if (phase === 'closing') return
     if (injected) return frame.type === 'Z' ? finishInjected(frame) : undefined
     // A COPY waits for the client's data, a notification for nobody.
@@ -212,6 +213,22 @@ export function createGatedConnection(
       phase = 'held'
       events.settled(connection, exchange.settlement(state))
     } else if (progress === 'done') finish(exchange)
+  }
+
+  function begin(frame: Frame, aside: Buffer[]): void {
+    if (welcome) {
+      if (frame.type === 'D') told = readDataRow(frame)[0]?.toString()
+    } else if (frame.type === 'Z' && sinks.question !== undefined) {
+      welcome = frame.bytes
+      return sinks.toServer(writeQuery(sinks.question))
+    } else {
+      aside.push(frame.bytes)
+      if (frame.type === 'K') pid = readBackendPid(frame)
+    }
+    if (frame.type !== 'Z') return
+    if (welcome) aside.push(welcome)
+    phase = 'idle'
+    advance()
   }
 
   function finish(done: Exchange): void {
@@ -323,6 +340,9 @@ export function createGatedConnection(
     },
     get owner() {
       return owner
+    },
+    get told() {
+      return told
     },
     get unit() {
       return unit

@@ -22,6 +22,8 @@ export interface GateSite extends GateEvents {
   readonly server: ServerAddress
   /** Settings for the session, in the form of the start-up parameter `options`. */
   readonly startOptions: string
+  /** Asked of each new session; `told` of its connection has the answer. */
+  readonly question?: string
   /** Tells who is sending, where several flows share a client. */
   readonly identify?: () => unknown
   /** The start-up parameters with which the session is really begun: another database, for example. */
@@ -65,6 +67,7 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
       toServer: (bytes) => socket.write(bytes),
       toClient: client.toClient,
       ...(client.placeOfClient && { placeOfClient: client.placeOfClient }),
+      ...(site.question !== undefined && { question: site.question }),
       endServer: () => socket.end(),
       endClient: () => client.closed(failure),
       async reopen() {

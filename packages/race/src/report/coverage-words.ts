@@ -26,6 +26,9 @@ export function boundedBy({ notes }: Report): { readonly what: string; readonly 
 /** How much was run. */
 export function coveredText({ coverage }: Report): string {
   const { exhaustive, classes, interleavings, schedules, milliseconds } = coverage
+  if (classes === 0) {
+    return `nothing: only orders of whole flows were run (${times(schedules, 'run')}, ${seconds(milliseconds)})`
+  }
   const orders = `${big(interleavings)} ${interleavings === 1n ? 'interleaving' : 'interleavings'}`
   const runs = `${times(schedules, 'run')}, ${seconds(milliseconds)}`
   if (exhaustive) {

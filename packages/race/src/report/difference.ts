@@ -1,4 +1,4 @@
-import type { Failure, FlowOutcome, Run } from '../core/model.ts'
+import type { Failure, FinalTable, FlowOutcome, Run } from '../core/model.ts'
 import { cut } from './shorten.ts'
 import { list, times } from './words.ts'
 
@@ -149,9 +149,13 @@ function valueFault({ serial }: Failure, { name, columns, changed }: TableDiffer
 function tableDifferences(run: Run, other: Run, serial: Failure['serial']): TableDifference[] {
   const schemas = new Set(run.tables.map(({ name }) => name.slice(0, name.indexOf('.'))))
   const schema = schemas.size === 1 ? [...schemas].join('') : 'public'
-  return run.tables.flatMap((table): TableDifference[] => {
-    const rowsOf = ({ tables }: Run): readonly Row[] =>
-      tables.find(({ name }) => name === table.name)?.rows ?? []
+  return run.tables.flatMap((found): TableDifference[] => {
+    const columns = columnsOf(found, other)
+    const rowsOf = ({ tables }: Run): readonly Row[] => {
+      const same = tables.find(({ name }) => name === found.name)
+      return same === undefined ? [] : inColumns(same, columns)
+    }
+    const table = { ...found, columns, rows: inColumns(found, columns) }
     const only = (here: readonly Row[], there: readonly Row[]): Row[] => {
       const left = there.map(text)
       return here.filter((row) => {
@@ -183,6 +187,19 @@ function tableDifferences(run: Run, other: Run, serial: Failure['serial']): Tabl
       },
     ]
   })
+}
+
+/** A column that says nothing in one run is left out there, and may say something in another. */
+function columnsOf(table: FinalTable, { tables }: Run): readonly string[] {
+  const other = tables.find(({ name }) => name === table.name)?.columns ?? []
+  const [more, fewer] =
+    other.length > table.columns.length ? [other, table.columns] : [table.columns, other]
+  return [...more, ...fewer.filter((column) => !more.includes(column))]
+}
+
+function inColumns({ columns, rows }: FinalTable, wanted: readonly string[]): readonly Row[] {
+  const places = wanted.map((column) => columns.indexOf(column))
+  return rows.map((row) => places.map((at) => (at === -1 ? '‹new›' : (row[at] ?? null))))
 }
 
 function text(row: Row): string {

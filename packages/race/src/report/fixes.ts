@@ -22,6 +22,14 @@ function lockFixes({ lockFault, read, write, commit }: Anomaly): Fix[] {
       ),
     ]
   }
+  if (kind === 'no-row') {
+    return [
+      way(
+        `Lock something that is always there before (${read.number}): the row that these belong to, or a name.`,
+        `SELECT pg_advisory_xact_lock(hashtext('…'))`,
+      ),
+    ]
+  }
   if (kind === 'released') {
     const until = write === undefined ? '' : ` to (${write.number})`
     return [

@@ -11,6 +11,8 @@ export interface LockFault {
     | 'one-sided'
     /** Both sides lock, but not the same thing. */
     | 'different'
+    /** It found no row, so there was nothing to lock. */
+    | 'no-row'
     /** The snapshot is older than the lock: REPEATABLE READ, or lock and read in one statement. */
     | 'old-snapshot'
   readonly lock: Moment
@@ -49,6 +51,7 @@ function faultOf(
   theirs: readonly Moment[],
   { read, write }: StaleSteps,
 ): LockFault | undefined {
+  if (lockedNothing(lock)) return { kind: 'no-row', lock }
   const end = lock.transaction?.last
   if (end !== undefined && end < write.step.index) return { kind: 'released', lock }
   const [other] = theirs
@@ -58,6 +61,11 @@ function faultOf(
   return waited && (read === lock || read.seenAt <= lock.step.index)
     ? { kind: 'old-snapshot', lock }
     : undefined
+}
+
+/** FOR UPDATE that found nothing; a lock by name answers with a row. */
+function lockedNothing({ step: { answer }, statement }: Moment): boolean {
+  return statement.verb === 'SELECT' && answer.rowCount === 0 && answer.error === undefined
 }
 
 /** Steps that lock and write nothing: what somebody put there to be safe. */

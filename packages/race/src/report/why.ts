@@ -57,7 +57,8 @@ function stale(anomaly: Anomaly, read: Moment, commit: Moment, write: Moment): s
   if (write.step.index < commit.step.index && otherRead !== undefined) {
     return `${believed}, and ${ref(otherRead)} read the same${seen(otherRead)}, before either had committed. Neither could see what the other was about to write, (${[write.number, otherWrite?.number].filter((one) => one !== undefined).join(') and (')}).`
   }
-  const verb = otherWrite?.statement.verb === 'INSERT' ? 'added to it' : 'changed it'
+  const adds = otherWrite?.statement.verb === 'INSERT' && tableOf(otherWrite) === tableOf(read)
+  const verb = adds ? 'added to it' : 'changed it'
   if (changedNothing(write)) {
     return `${believed}. ${ref(commit)} ${verb} ${afterwards(commit, write, read)}, which then found nothing to ${write.statement.verb.toLowerCase()}.`
   }
@@ -104,6 +105,9 @@ function lockSentence({ lockFault, read }: Anomaly, history: History): string {
   const held = `${ref(lock)}`
   if (kind === 'too-late') {
     return `There is a lock, ${held}, but it comes after the read (${read.number}) that it should protect.`
+  }
+  if (kind === 'no-row') {
+    return `There is a lock, ${held}, but it found no row, and a row that is not there cannot be locked.`
   }
   if (kind === 'released') {
     return `There is a lock, ${held}, but it was gone at (${(lock.transaction?.last ?? lock.step.index) + 1}): ${lock.transaction?.autocommit === true ? 'no transaction was open, so it ended with its statement' : 'its transaction was over'}.`

@@ -11,7 +11,14 @@ export const stampText = `
      FROM pg_catalog.pg_constraint k WHERE k.oid >= 16384),
     (SELECT concat(count(*), '.', sum(d.oid::int8)) FROM pg_catalog.pg_attrdef d),
     (SELECT concat(count(*), '.', sum(p.oid::int8))
-     FROM pg_catalog.pg_proc p WHERE p.oid >= 16384)) AS stamp`
+     FROM pg_catalog.pg_proc p WHERE p.oid >= 16384),
+    (SELECT concat(count(*), '.', sum(r.oid::int8))
+     FROM pg_catalog.pg_rewrite r WHERE r.oid >= 16384),
+    (SELECT concat(count(*), '.', sum(s.oid::int8)) FROM pg_catalog.pg_policy s),
+    (SELECT concat(count(*), '.', sum(o.oid::int8))
+     FROM pg_catalog.pg_operator o WHERE o.oid >= 16384),
+    (SELECT concat(count(*), '.', sum(t.oid::int8))
+     FROM pg_catalog.pg_cast t WHERE t.oid >= 16384)) AS stamp`
 
 export interface RelationRow {
   readonly oid: string
@@ -167,12 +174,13 @@ export const columnsText: string = `
 
 export interface CodeRow {
   readonly name: string
-  readonly kind: 'function' | 'attribute' | 'operator'
+  readonly kind: 'function' | 'attribute' | 'operator' | 'conversion'
 }
 
 /**
  * Code of the user's: functions, those of one row that `person.title` may call, and operators that
- * are not written in C.
+ * are not written in C. A `conversion` is code that values meet without being named in any statement: a cast, or what a
+ * CHECK of a domain calls.
  */
 export const codeText = `
   SELECT DISTINCT proname AS name, 'function' AS kind FROM pg_catalog.pg_proc WHERE oid >= 16384
@@ -182,7 +190,14 @@ export const codeText = `
   UNION SELECT o.oprname, 'operator' FROM pg_catalog.pg_operator o
     JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-  WHERE o.oid >= 16384 AND l.lanname NOT IN ('c', 'internal')`
+  WHERE o.oid >= 16384 AND l.lanname NOT IN ('c', 'internal')
+  UNION SELECT p.proname, 'conversion' FROM pg_catalog.pg_proc p
+    JOIN pg_catalog.pg_language l ON l.oid = p.prolang AND l.lanname NOT IN ('c', 'internal')
+  WHERE p.oid >= 16384
+    AND (EXISTS (SELECT FROM pg_catalog.pg_cast t WHERE t.castfunc = p.oid)
+      OR EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_constraint k
+                   ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contypid <> 0
+                 WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid))`
 
 export const indexesText = `
   SELECT oid::int8::text AS oid FROM pg_catalog.pg_class

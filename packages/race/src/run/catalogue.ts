@@ -112,6 +112,7 @@ export async function readCatalogue(control: Control): Promise<Catalogue> {
       function: namesOf('function'),
       attribute: namesOf('attribute'),
       operator: namesOf('operator'),
+      conversion: namesOf('conversion'),
     },
     ignored: new Set(indexes.map(({ oid }) => Number(oid))),
   }

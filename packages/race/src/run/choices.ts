@@ -90,7 +90,7 @@ function noteOddities(play: Play, statements: readonly string[]): void {
   }
   for (const text of statements) {
     const { kind, unorderedLimit } = shapeOf(text)
-    if (kind === 'query' && unorderedLimit) {
+    if (kind === 'query' && unorderedLimit && !play.setting.reader.namesOneRow(text)) {
       note(
         play,
         'unordered-limit',

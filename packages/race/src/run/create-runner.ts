@@ -13,9 +13,11 @@ import type { ScheduleSetting } from './play.ts'
 import { type Played, playSchedule } from './schedule.ts'
 import { createSeedCheck } from './seed-check.ts'
 import { withoutSessions } from './sessions.ts'
+import { levelNamed } from './session-setting.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { createStage } from './stage.ts'
 import { loadParser } from './statement-tree.ts'
+import { takeDatabase } from './turn.ts'
 import { tidyUp } from './tidy-up.ts'
 
 /** A runner with its connections; `close` gives them back. */
@@ -58,6 +60,7 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
   const url = clone?.url ?? options.url
   const control = await connectControl(url)
   opened.push(control.close)
+  if (!clone) await takeDatabase(control)
   const snapshot = options.state === 'restore' ? await takeSnapshot(control) : undefined
   if (snapshot) opened.push(snapshot.restore)
   const server = await readServer(control)
@@ -222,7 +225,7 @@ async function readServer(control: Control): Promise<ServerFacts> {
   const limits = [...settings].filter(([name, value]) => name.endsWith('timeout') && value !== '0')
   return {
     version: `PostgreSQL ${settings.get('server_version')?.split(' ')[0] ?? ''}`,
-    isolation: level === 'serializable' || level === 'repeatable read' ? level : 'read committed',
+    isolation: levelNamed(level ?? ''),
     startOptions: limits.map(([name]) => `-c ${name}=0`).join(' '),
   }
 }

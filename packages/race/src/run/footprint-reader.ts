@@ -4,7 +4,7 @@ import { type Catalogue, type Relation, readCatalogue, readStamp } from './catal
 import type { Control } from './control.ts'
 import { type Held, holdsNothing, nothingHeld, readHeld } from './held.ts'
 import { cascades, resolveNames } from './names.ts'
-import { narrowed } from './row-object.ts'
+import { givesKey, narrowed } from './row-object.ts'
 import { type StatementShape, shapeOf } from './statement-shape.ts'
 import { callsAdvisory, foretoldTouches, observedTouches, type Touched } from './touches.ts'
 import type { TransactionRecord } from './transaction-record.ts'
@@ -33,6 +33,8 @@ export interface FootprintReader {
   derive(observed: Observed): Promise<Derived>
   /** A statement that is known to read only: nothing is gained by holding its commit back. */
   onlyReads(text: string): boolean
+  /** A statement that gives the whole key of a row: it finds that row, or none. */
+  namesOneRow(text: string): boolean
   waitedFor(pid: number): Promise<Held>
 }
 
@@ -284,6 +286,11 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     prepare,
     derive,
     onlyReads,
+    namesOneRow(text) {
+      const shape = shapeOf(text)
+      const { target, reads } = resolveNames(shape, catalogue)
+      return givesKey(shape, target ?? reads[0])
+    },
     waitedFor: (pid) => held(pid, true),
   }
 }

@@ -69,6 +69,7 @@ const reaching =
 
 function runsCode(shape: StatementShape, { code }: Catalogue): boolean {
   return (
+    code.conversion.size > 0 ||
     [...shape.calls].some((call) => reaching.test(call) || code.function.has(call)) ||
     [...shape.operators].some((operator) => code.operator.has(operator)) ||
     [...shape.columnNames].some((column) => code.attribute.has(column))

@@ -9,6 +9,7 @@ import type { Flow } from './options.ts'
 import type { Classify } from './said.ts'
 import { createSignal, type Signal } from './signal.ts'
 import { sharedConnections } from './shared-connections.ts'
+import { levelNamed } from './session-setting.ts'
 import type { Stage } from './stage.ts'
 import { createTransactionRecord, type TransactionRecord } from './transaction-record.ts'
 
@@ -152,7 +153,8 @@ export function laneOf(play: Play, flow: number, connection: GatedConnection): L
   if (known) return known
   let record = records.get(connection)
   if (!record) {
-    record = createTransactionRecord(play.setting.isolation)
+    const { told } = connection
+    record = createTransactionRecord(told === undefined ? play.setting.isolation : levelNamed(told))
     records.set(connection, record)
   }
   return addLane(play, flow, connection, record)

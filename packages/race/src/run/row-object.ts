@@ -38,6 +38,14 @@ export function narrowed(
   }
 }
 
+/** Whether the statement has a value for every column of a key of the table. */
+export function givesKey({ rows }: StatementShape, relation: Relation | undefined): boolean {
+  return (
+    rows !== undefined &&
+    (relation?.keys.some((columns) => columns.every((column) => rows.equals.has(column))) ?? false)
+  )
+}
+
 const oneRow: ReadonlySet<string> = new Set(['read', 'lock', 'insert', 'attempt'])
 
 /** The key that names the row, if the statement cannot meet other rows of the table. */

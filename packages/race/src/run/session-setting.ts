@@ -27,6 +27,9 @@ export function settingOf(statement: ParsedStatement, calls: ReadonlySet<string>
 
 const standing = 'default_transaction_isolation'
 
+/** Asks a session for the level of its transactions, whatever it has it from: options, the role, the database. */
+export const levelQuestion: string = `SHOW ${standing}`
+
 function resets({ kind, tree }: ParsedStatement): boolean {
   if (kind === 'DiscardStmt') return textOf(tree, 'target') === 'DISCARD_ALL'
   if (kind !== 'VariableSetStmt') return false
@@ -52,10 +55,13 @@ function optionOf(options: unknown): unknown {
 
 function levelOf(value: unknown): Footprint['isolation'] | undefined {
   const level = nodeOf(nodeOf(value, 'A_Const'), 'sval')?.['sval']
-  if (typeof level !== 'string') return undefined
-  const name = level.toLowerCase()
-  if (name === 'serializable' || name === 'repeatable read') return name
-  return 'read committed'
+  return typeof level === 'string' ? levelNamed(level) : undefined
+}
+
+/** The level behind a name: PostgreSQL treats READ UNCOMMITTED as READ COMMITTED. */
+export function levelNamed(name: string): Footprint['isolation'] {
+  const level = name.toLowerCase()
+  return level === 'serializable' || level === 'repeatable read' ? level : 'read committed'
 }
 
 function residueOf(

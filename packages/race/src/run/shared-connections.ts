@@ -3,6 +3,7 @@ import type { GateSite } from '../gate/open-gate.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
 import type { Settlement } from '../gate/unit.ts'
 import { type FlowIdentity, flowIdentity } from './flow-identity.ts'
+import { levelQuestion } from './session-setting.ts'
 
 /** What a run wants to hear of its flows' connections. */
 export interface RunEvents {
@@ -61,6 +62,7 @@ export function sharedSite(server: ServerAddress, login: GateSite['login']): Gat
     server,
     login,
     startOptions: '',
+    question: levelQuestion,
     identify: () => flowIdentity.getStore(),
     lead(connection, parameters) {
       const database = `${server.port}/${parameters.get('database') ?? parameters.get('user')}`

@@ -5,6 +5,7 @@ import { type GateListener, listen } from '../gate/listen.ts'
 import type { GateSite } from '../gate/open-gate.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
 import { login } from './login.ts'
+import { levelQuestion } from './session-setting.ts'
 import { attendShared, gatedPorts, type RunEvents } from './shared-connections.ts'
 
 /** The ways to the database that one flow has. They outlive a run. */
@@ -44,6 +45,7 @@ export async function createStage(
     return {
       server: target.server,
       startOptions,
+      question: levelQuestion,
       login: (parameters) => login({ connectionString: url }, parameters),
       opened: (connection) => events?.opened(flow, connection),
       parked(connection) {

@@ -3,13 +3,23 @@
  * preemptions first, then random ones for what the budget does not reach, then crashes.
  */
 import { type Dependent, dependent as everyRule } from '../core/footprint.ts'
-import type { Coverage, Failure, Progress, Report, Run, Runner, Trouble } from '../core/model.ts'
+import type {
+  Coverage,
+  Failure,
+  Progress,
+  Report,
+  Run,
+  Runner,
+  Said,
+  Trouble,
+} from '../core/model.ts'
 import { Comparison } from './comparison.ts'
 import { Consistency } from './consistency.ts'
 import { crashPoints } from './crash.ts'
 import { Frontier, type Learnt, renamingsOf } from './frontier.ts'
+import { futility } from './futility.ts'
 import { interleavings } from './interleavings.ts'
-import { type Fault, Judge, short } from './judge.ts'
+import { type Fault, Judge } from './judge.ts'
 import { isSerial, preemptionsOf } from './linear.ts'
 import { atRandom, byPriority, Follow, inOrder, inTurns } from './policy.ts'
 import { Random } from './random.ts'
@@ -112,23 +122,10 @@ class Search {
         return { kind: 'fails-serially', message }
       }
     }
-    return this.#silent()
-  }
-
-  /** Whoever asked for a race of flows that send nothing has connected them elsewhere. */
-  #silent(): Trouble | undefined {
-    const senders = new Set(this.#runs.flatMap(({ steps }) => steps.map(({ flow }) => flow)))
-    if (senders.size >= 2) return undefined
-    const silent = this.#flows.filter((_, flow) => !senders.has(flow))
-    const threw = this.#runs
-      .flatMap(({ outcomes }) => outcomes)
-      .find((outcome) => outcome.kind === 'threw')
-    const why =
-      threw?.kind === 'threw'
-        ? `It threw: ${short(threw.message)}`
-        : 'Let it connect with the pool or the url of its context.'
-    const message = `${silent.join(' and ')} sent no statement through the explorer, so nothing could race. ${why}`
-    return { kind: 'nothing-sent', message }
+    const futile = futility(this.#flows, this.#oracle.complete)
+    if (futile !== undefined && 'trouble' in futile) return futile.trouble
+    if (futile !== undefined) this.#tally.note(futile.note)
+    return undefined
   }
 
   async #replay(): Promise<Fault | undefined> {
@@ -359,7 +356,9 @@ class Search {
     if (failure !== undefined) return { verdict: 'race', coverage, failure, notes }
     if (trouble !== undefined)
       return {
-        verdict: trouble.kind === 'nothing-sent' ? 'vacuous' : 'inconclusive',
+        verdict: ['nothing-sent', 'always-fails'].includes(trouble.kind)
+          ? 'vacuous'
+          : 'inconclusive',
         coverage,
         trouble,
         notes,

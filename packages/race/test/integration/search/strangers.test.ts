@@ -1,11 +1,15 @@
 /** What strangers made the explorer say that was not so. */
 import { withClient } from '@holdfast/testkit'
-import type { PoolClient } from 'pg'
+import { Client, type PoolClient } from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import type { Report } from '../../../src/core/model.ts'
 import { explore, type ExploreOptions } from '../../../src/explore.ts'
+import { record } from '../../../src/record.ts'
 import { explainRace } from '../../../src/report/explain-race.ts'
+import { formatReport } from '../../../src/report/terminal/format-report.ts'
+import { readStamp } from '../../../src/run/catalogue.ts'
+import { connectControl } from '../../../src/run/control.ts'
 import type { Flow, FlowContext } from '../../../src/run/options.ts'
 
 let url: string
@@ -294,5 +298,91 @@ describe("state: 'restore'", () => {
     const exploring = explore({ url, onProgress: () => undefined, ...restoring })
     await expect(exploring).rejects.toThrow('a constraint that is NOT VALID')
     await withClient(url, (client) => client.query('ALTER TABLE one DROP CONSTRAINT one_n_check'))
+  })
+})
+
+describe('what is read from the server, and not guessed', () => {
+  test('the level of a session that has it from its connection', async () => {
+    const { steps } = await record({
+      url,
+      flow: async (context) => {
+        const options = '-c default_transaction_isolation=serializable'
+        const own = new Client({ connectionString: context.url, options })
+        await own.connect()
+        await value(own)
+        await own.end()
+        await value(context.pool)
+      },
+    })
+    const levels = steps.map(({ footprint }) => footprint.isolation)
+    expect(levels).toEqual(['serializable', 'read committed'])
+  })
+
+  test('a rule that was made since', async () => {
+    const control = await connectControl(url)
+    const before = await readStamp(control)
+    await control.query('CREATE RULE quiet AS ON DELETE TO held DO INSTEAD NOTHING')
+    expect(await readStamp(control)).not.toBe(before)
+    await control.query('DROP RULE quiet ON held')
+    await control.close()
+  })
+
+  test('a table that only the CHECK of a domain looks at', async () => {
+    await withClient(url, (client) =>
+      client.query(`
+        CREATE FUNCTION few(int) RETURNS bool LANGUAGE sql AS 'SELECT $1 >= (SELECT v FROM x WHERE id = 1)';
+        CREATE DOMAIN few AS int CHECK (few(VALUE));
+        CREATE TABLE priced (n few)`),
+    )
+    const { steps } = await record({
+      url,
+      state: 'restore',
+      flow: (context) =>
+        withOne(context, async (client) => {
+          await client.query('BEGIN')
+          await value(client)
+          await client.query('INSERT INTO priced VALUES (5)')
+          await client.query('COMMIT')
+        }),
+    })
+    await withClient(url, (client) => client.query('DROP DOMAIN few CASCADE; DROP FUNCTION few'))
+    expect(steps[2]?.footprint.touches).toContainEqual({ object: 'public.x', mode: 'read' })
+  })
+})
+
+describe('words', () => {
+  test('flows that always fail are not free of races', async () => {
+    const typo: Flow = ({ pool }) => pool.query('SELECT * FROM walets')
+    const report = await look({ flows: { a: typo, b: typo } })
+    expect([report.verdict, report.trouble?.kind]).toEqual(['vacuous', 'always-fails'])
+    expect(formatReport(report, { columns: 400 })).toMatch(/covered +nothing: only orders of whole/)
+  })
+
+  test('flows that are always refused are told', async () => {
+    const refuse: Flow = async ({ pool }) => {
+      await pool.query('SELECT v FROM x WHERE id = 1 LIMIT 1')
+      return { status: 409 }
+    }
+    const { notes } = await look({ flows: { a: refuse, b: refuse } })
+    expect(notes.map(({ kind }) => kind)).toEqual(['always-refused'])
+  })
+
+  test('LIMIT is noted, unless there is one row at most', async () => {
+    const some: Flow = ({ pool }) => pool.query('SELECT v FROM x WHERE v = 0 LIMIT 1')
+    const { notes } = await look({ flows: { a: some, b: raise } })
+    expect(notes.map(({ kind }) => kind)).toContain('unordered-limit')
+  })
+
+  test('a lock that found no row is named', async () => {
+    const book: Flow = (context) =>
+      withOne(context, async (client) => {
+        await client.query('BEGIN')
+        const { rowCount } = await client.query('SELECT FROM bookings WHERE room = 1 FOR UPDATE')
+        if (rowCount === 0)
+          await client.query('INSERT INTO bookings VALUES (1, 2, 5, $1)', [context.flow])
+        await client.query('COMMIT')
+      })
+    const told = explainRace(await look({ flows: { a: book, b: book } }))
+    expect(told?.why).toContain('but it found no row')
   })
 })
