@@ -1,4 +1,5 @@
 /** Races of claims, of locks that protect nothing, of readers in between, and of definitions. */
+import { spendBy, sum, sumOfTwoReads, transfer, transferBy } from './deeds.ts'
 import { account, jobs } from './grounds.ts'
 import { type Entry, numberOf } from './model.ts'
 
@@ -51,10 +52,7 @@ export const racyOrders: readonly Entry[] = [
     flows: (kit) =>
       kit.transaction(async (ask) => {
         await ask('SELECT 1 AS got FROM pg_advisory_xact_lock($1::int)', kit.who === 'a' ? 11 : 12)
-        const n = await numberOf(ask('SELECT n FROM account WHERE id = 1'))
-        await kit.wait()
-        await ask('UPDATE account SET n = $1 WHERE id = 1', n - 30)
-        return kit.answer(200)
+        return await spendBy(kit, ask)
       }),
   },
   {
@@ -78,19 +76,8 @@ export const racyOrders: readonly Entry[] = [
     why: 'the reader sees one account before the transfer and the other one after it',
     ...account,
     flows: {
-      a: (kit) =>
-        kit.transaction(async (ask) => {
-          const one = await numberOf(ask('SELECT n FROM account WHERE id = 1'))
-          await kit.wait()
-          const two = await numberOf(ask('SELECT n FROM account WHERE id = 2'))
-          return kit.answer(200, { sum: one + two })
-        }),
-      b: (kit) =>
-        kit.transaction(async (ask) => {
-          await ask('UPDATE account SET n = n - 30 WHERE id = 1')
-          await ask('UPDATE account SET n = n + 30 WHERE id = 2')
-          return kit.answer(200)
-        }),
+      a: (kit) => sumOfTwoReads(kit),
+      b: (kit) => transfer(kit),
     },
   },
   {
@@ -99,16 +86,8 @@ export const racyOrders: readonly Entry[] = [
     why: 'between the two statements the money is nowhere, and the reader sees that',
     ...account,
     flows: {
-      async a(kit) {
-        const sum = await numberOf(kit.ask('SELECT sum(n)::int AS n FROM account'))
-        return kit.answer(200, { sum })
-      },
-      async b(kit) {
-        await kit.ask('UPDATE account SET n = n - 30 WHERE id = 1')
-        await kit.wait()
-        await kit.ask('UPDATE account SET n = n + 30 WHERE id = 2')
-        return kit.answer(200)
-      },
+      a: sum,
+      b: (kit) => transferBy(kit, kit.ask, kit.wait),
     },
   },
   {

@@ -1,4 +1,5 @@
 /** Races on rows that are there: what was read is no longer so when it is written. */
+import { spend, spendBy } from './deeds.ts'
 import { account, balance, setBalance, stock } from './grounds.ts'
 import { type Entry, numberOf } from './model.ts'
 
@@ -13,25 +14,14 @@ export const racyRows: readonly Entry[] = [
     racy: true,
     why: 'both read 100 and write 70; one after the other leaves 40',
     ...account,
-    flows: (kit) =>
-      kit.transaction(async (ask) => {
-        const n = await numberOf(ask(balance))
-        await kit.wait()
-        await ask(setBalance, n - 30)
-        return kit.answer(200)
-      }),
+    flows: (kit) => spend(kit),
   },
   {
     name: 'lost-update-autocommit',
     racy: true,
     why: 'the same without a transaction',
     ...account,
-    async flows(kit) {
-      const n = await numberOf(kit.ask(balance))
-      await kit.wait()
-      await kit.ask(setBalance, n - 30)
-      return kit.answer(200)
-    },
+    flows: (kit) => spendBy(kit, kit.ask),
   },
   {
     name: 'lock-after-read',
@@ -67,13 +57,7 @@ export const racyRows: readonly Entry[] = [
     why: 'b reads without the lock that a takes, so b can overwrite what a wrote in between',
     ...account,
     flows: {
-      a: (kit) =>
-        kit.transaction(async (ask) => {
-          const n = await numberOf(ask(`${balance} FOR UPDATE`))
-          await kit.wait()
-          await ask(setBalance, n - 30)
-          return kit.answer(200)
-        }),
+      a: (kit) => kit.transaction((ask) => spendBy(kit, ask, ' FOR UPDATE')),
       b: (kit) =>
         kit.transaction(async (ask) => {
           const n = await numberOf(ask(balance))

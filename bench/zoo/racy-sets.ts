@@ -1,5 +1,6 @@
 /** Races on what is not there yet, and on rules about several rows. */
-import { doctors, onCall, sameEmail, uploadCount, uploads } from './grounds.ts'
+import { leave, register } from './deeds.ts'
+import { onCall, uploadCount, uploads } from './grounds.ts'
 import { type Entry, type Kit, numberOf } from './model.ts'
 
 const users = {
@@ -16,42 +17,20 @@ async function upload(kit: Kit): Promise<unknown> {
   return kit.answer(201)
 }
 
-const leave =
-  (isolation: (who: string) => 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE') =>
-  (kit: Kit) =>
-    kit.transaction(async (ask) => {
-      const n = await numberOf(ask(doctors))
-      if (n < 2) return kit.answer(409)
-      await kit.wait()
-      await ask('UPDATE doctor SET on_call = false WHERE name = $1', kit.who)
-      return kit.answer(200)
-    }, isolation(kit.who))
-
 export const racySets: readonly Entry[] = [
   {
     name: 'check-then-insert',
     racy: true,
     why: 'no constraint: both see no such e-mail and insert it',
     ...users,
-    async flows(kit) {
-      if ((await numberOf(kit.ask(sameEmail))) > 0) return kit.answer(409)
-      await kit.wait()
-      await kit.record(kit.ask, 'users', { email: 'x', who: kit.who })
-      return kit.answer(201)
-    },
+    flows: (kit) => register(kit),
   },
   {
     name: 'check-then-insert-repeatable-read',
     racy: true,
     why: 'REPEATABLE READ does not see what the other inserts, and no row is updated by both',
     ...users,
-    flows: (kit) =>
-      kit.transaction(async (ask) => {
-        if ((await numberOf(ask(sameEmail))) > 0) return kit.answer(409)
-        await kit.wait()
-        await kit.record(ask, 'users', { email: 'x', who: kit.who })
-        return kit.answer(201)
-      }, 'REPEATABLE READ'),
+    flows: (kit) => kit.transaction((ask) => register(kit, ask), 'REPEATABLE READ'),
   },
   {
     name: 'insert-where-not-exists',
@@ -156,21 +135,21 @@ export const racySets: readonly Entry[] = [
     racy: true,
     why: 'each sees two on call and takes itself off: nobody is left',
     ...onCall,
-    flows: leave(() => 'READ COMMITTED'),
+    flows: (kit) => leave(kit, 'READ COMMITTED'),
   },
   {
     name: 'write-skew-repeatable-read',
     racy: true,
     why: 'they update different rows, so REPEATABLE READ lets both commit',
     ...onCall,
-    flows: leave(() => 'REPEATABLE READ'),
+    flows: (kit) => leave(kit, 'REPEATABLE READ'),
   },
   {
     name: 'serializable-on-one-side',
     racy: true,
     why: 'b is not SERIALIZABLE, so what it reads and writes is not watched',
     ...onCall,
-    flows: leave((who) => (who === 'a' ? 'SERIALIZABLE' : 'REPEATABLE READ')),
+    flows: (kit) => leave(kit, kit.who === 'a' ? 'SERIALIZABLE' : 'REPEATABLE READ'),
   },
   {
     name: 'two-tables-one-rule',

@@ -1,4 +1,5 @@
 /** Safe twins on rows that are there: the statement that writes decides, or a lock comes first. */
+import { spend, spendBy } from './deeds.ts'
 import { account, balance, setBalance, stock } from './grounds.ts'
 import { type Entry, numberOf, orRefuse, withRetry } from './model.ts'
 
@@ -15,13 +16,7 @@ export const safeRows: readonly Entry[] = [
     racy: false,
     why: 'the row is locked before it is read, so the second reads what the first wrote',
     ...account,
-    flows: (kit) =>
-      kit.transaction(async (ask) => {
-        const n = await numberOf(ask(`${balance} FOR UPDATE`))
-        await kit.wait()
-        await ask(setBalance, n - 30)
-        return kit.answer(200)
-      }),
+    flows: (kit) => kit.transaction((ask) => spendBy(kit, ask, ' FOR UPDATE')),
   },
   {
     name: 'for-no-key-update-first',
@@ -45,10 +40,7 @@ export const safeRows: readonly Entry[] = [
     flows: (kit) =>
       kit.transaction(async (ask) => {
         await ask('LOCK TABLE account IN EXCLUSIVE MODE')
-        const n = await numberOf(ask(balance))
-        await kit.wait()
-        await ask(setBalance, n - 30)
-        return kit.answer(200)
+        return await spendBy(kit, ask)
       }),
   },
   {
@@ -59,10 +51,7 @@ export const safeRows: readonly Entry[] = [
     flows: (kit) =>
       kit.transaction(async (ask) => {
         await ask('SELECT 1 AS got FROM pg_advisory_xact_lock(11)')
-        const n = await numberOf(ask(balance))
-        await kit.wait()
-        await ask(setBalance, n - 30)
-        return kit.answer(200)
+        return await spendBy(kit, ask)
       }),
   },
   {
@@ -74,10 +63,7 @@ export const safeRows: readonly Entry[] = [
       kit.transaction(async (ask) => {
         const [got] = await ask('SELECT pg_try_advisory_xact_lock(11) AS got')
         if (got?.['got'] !== true) return kit.answer(409)
-        const n = await numberOf(ask(balance))
-        await kit.wait()
-        await ask(setBalance, n - 30)
-        return kit.answer(200)
+        return await spendBy(kit, ask)
       }),
   },
   {
@@ -87,12 +73,7 @@ export const safeRows: readonly Entry[] = [
     ...account,
     flows: (kit) =>
       orRefuse(kit, ['55P03'], () =>
-        kit.transaction(async (ask) => {
-          const n = await numberOf(ask(`${balance} FOR UPDATE NOWAIT`))
-          await kit.wait()
-          await ask(setBalance, n - 30)
-          return kit.answer(200)
-        }),
+        kit.transaction((ask) => spendBy(kit, ask, ' FOR UPDATE NOWAIT')),
       ),
   },
   {
@@ -100,58 +81,28 @@ export const safeRows: readonly Entry[] = [
     racy: false,
     why: 'REPEATABLE READ fails an update of a row that has changed since; the error is thrown',
     ...account,
-    flows: (kit) =>
-      kit.transaction(async (ask) => {
-        const n = await numberOf(ask(balance))
-        await kit.wait()
-        await ask(setBalance, n - 30)
-        return kit.answer(200)
-      }, 'REPEATABLE READ'),
+    flows: (kit) => spend(kit, 'REPEATABLE READ'),
   },
   {
     name: 'repeatable-read-retried',
     racy: false,
     why: 'the whole transaction is run again, its read included',
     ...account,
-    flows: (kit) =>
-      withRetry(() =>
-        kit.transaction(async (ask) => {
-          const n = await numberOf(ask(balance))
-          await kit.wait()
-          await ask(setBalance, n - 30)
-          return kit.answer(200)
-        }, 'REPEATABLE READ'),
-      ),
+    flows: (kit) => withRetry(() => spend(kit, 'REPEATABLE READ')),
   },
   {
     name: 'serializable-refused',
     racy: false,
     why: 'SERIALIZABLE lets only serial results commit; the error is answered 409',
     ...account,
-    flows: (kit) =>
-      orRefuse(kit, ['40001'], () =>
-        kit.transaction(async (ask) => {
-          const n = await numberOf(ask(balance))
-          await kit.wait()
-          await ask(setBalance, n - 30)
-          return kit.answer(200)
-        }, 'SERIALIZABLE'),
-      ),
+    flows: (kit) => orRefuse(kit, ['40001'], () => spend(kit, 'SERIALIZABLE')),
   },
   {
     name: 'serializable-retried',
     racy: false,
     why: 'the whole transaction is run again until it commits',
     ...account,
-    flows: (kit) =>
-      withRetry(() =>
-        kit.transaction(async (ask) => {
-          const n = await numberOf(ask(balance))
-          await kit.wait()
-          await ask(setBalance, n - 30)
-          return kit.answer(200)
-        }, 'SERIALIZABLE'),
-      ),
+    flows: (kit) => withRetry(() => spend(kit, 'SERIALIZABLE')),
   },
   {
     name: 'atomic-counter',

@@ -1,5 +1,6 @@
 /** Safe twins on what is not there yet and on several rows: constraints, locks of a parent, one snapshot. */
-import { account, doctors, jobs, onCall, sameEmail, uploadCount, uploads } from './grounds.ts'
+import { leave, register, sum, sumOfTwoReads, transfer } from './deeds.ts'
+import { account, jobs, onCall, uploadCount, uploads } from './grounds.ts'
 import { type Entry, numberOf, orRefuse, withRetry } from './model.ts'
 
 const users = {
@@ -13,25 +14,14 @@ export const safeSets: readonly Entry[] = [
     racy: false,
     why: 'the constraint lets one in; the other one throws 23505 and leaves nothing',
     ...users,
-    async flows(kit) {
-      if ((await numberOf(kit.ask(sameEmail))) > 0) return kit.answer(409)
-      await kit.wait()
-      await kit.record(kit.ask, 'users', { email: 'x', who: kit.who })
-      return kit.answer(201)
-    },
+    flows: (kit) => register(kit),
   },
   {
     name: 'unique-answered',
     racy: false,
     why: 'the same, and 23505 is answered 409 as the check is',
     ...users,
-    flows: (kit) =>
-      orRefuse(kit, ['23505'], async () => {
-        if ((await numberOf(kit.ask(sameEmail))) > 0) return kit.answer(409)
-        await kit.wait()
-        await kit.record(kit.ask, 'users', { email: 'x', who: kit.who })
-        return kit.answer(201)
-      }),
+    flows: (kit) => orRefuse(kit, ['23505'], () => register(kit)),
   },
   {
     name: 'on-conflict-do-nothing',
@@ -69,42 +59,21 @@ export const safeSets: readonly Entry[] = [
     tables: ['CREATE TABLE users ({record}, email text, who text)'],
     rows: [],
     flows: (kit) =>
-      orRefuse(kit, ['40001'], () =>
-        kit.transaction(async (ask) => {
-          if ((await numberOf(ask(sameEmail))) > 0) return kit.answer(409)
-          await kit.wait()
-          await kit.record(ask, 'users', { email: 'x', who: kit.who })
-          return kit.answer(201)
-        }, 'SERIALIZABLE'),
-      ),
+      orRefuse(kit, ['40001'], () => kit.transaction((ask) => register(kit, ask), 'SERIALIZABLE')),
   },
   {
     name: 'serializable-write-skew-thrown',
     racy: false,
     why: 'SERIALIZABLE ends one of the two',
     ...onCall,
-    flows: (kit) =>
-      kit.transaction(async (ask) => {
-        if ((await numberOf(ask(doctors))) < 2) return kit.answer(409)
-        await kit.wait()
-        await ask('UPDATE doctor SET on_call = false WHERE name = $1', kit.who)
-        return kit.answer(200)
-      }, 'SERIALIZABLE'),
+    flows: (kit) => leave(kit, 'SERIALIZABLE'),
   },
   {
     name: 'serializable-write-skew-retried',
     racy: false,
     why: 'whoever is ended runs again, sees one on call and refuses',
     ...onCall,
-    flows: (kit) =>
-      withRetry(() =>
-        kit.transaction(async (ask) => {
-          if ((await numberOf(ask(doctors))) < 2) return kit.answer(409)
-          await kit.wait()
-          await ask('UPDATE doctor SET on_call = false WHERE name = $1', kit.who)
-          return kit.answer(200)
-        }, 'SERIALIZABLE'),
-      ),
+    flows: (kit) => withRetry(() => leave(kit, 'SERIALIZABLE')),
   },
   {
     name: 'all-rows-locked-first',
@@ -266,16 +235,9 @@ export const safeSets: readonly Entry[] = [
     flows: {
       async a(kit) {
         await kit.wait()
-        const sum = await numberOf(kit.ask('SELECT sum(n)::int AS n FROM account'))
-        return kit.answer(200, { sum })
+        return await sum(kit)
       },
-      b: (kit) =>
-        kit.transaction(async (ask) => {
-          await ask('UPDATE account SET n = n - 30 WHERE id = 1')
-          await kit.wait()
-          await ask('UPDATE account SET n = n + 30 WHERE id = 2')
-          return kit.answer(200)
-        }),
+      b: (kit) => transfer(kit, kit.wait),
     },
   },
   {
@@ -284,19 +246,8 @@ export const safeSets: readonly Entry[] = [
     why: 'REPEATABLE READ gives both reads one snapshot',
     ...account,
     flows: {
-      a: (kit) =>
-        kit.transaction(async (ask) => {
-          const one = await numberOf(ask('SELECT n FROM account WHERE id = 1'))
-          await kit.wait()
-          const two = await numberOf(ask('SELECT n FROM account WHERE id = 2'))
-          return kit.answer(200, { sum: one + two })
-        }, 'REPEATABLE READ'),
-      b: (kit) =>
-        kit.transaction(async (ask) => {
-          await ask('UPDATE account SET n = n - 30 WHERE id = 1')
-          await ask('UPDATE account SET n = n + 30 WHERE id = 2')
-          return kit.answer(200)
-        }),
+      a: (kit) => sumOfTwoReads(kit, 'REPEATABLE READ'),
+      b: (kit) => transfer(kit),
     },
   },
   {

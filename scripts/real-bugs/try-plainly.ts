@@ -11,7 +11,9 @@ export async function tryPlainly(url: string, scene: Scene, trials: number): Pro
     for (let trial = 0; trial < trials; trial += 1) {
       await control.query(scene.seed)
       const ended = await Promise.allSettled(
-        ['one', 'two'].map((flow) => scene.flow({ flow, url, pool, signal, step: async () => {} })),
+        ['one', 'two'].map((flow) =>
+          scene.flow({ flow, url, pool, traceparent: '', signal, step: async () => {} }),
+        ),
       )
       const { rows } = await control.query<{ holds: boolean }>(scene.check)
       const answers = ended.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))

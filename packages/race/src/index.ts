@@ -15,6 +15,7 @@ export { htmlReport } from './report/page/html-report.ts'
 export { type ProgressLine, type ProgressStream, progressLine } from './report/progress.ts'
 export { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
 export { instrument, type PgModule } from './run/instrument.ts'
+export { openPort, type SharedPort } from './run/shared-port.ts'
 export type { MomentKind, Transaction } from './report/history.ts'
 export { type Recording, type RecordedStep, type RecordOptions, record } from './record.ts'
 export type {

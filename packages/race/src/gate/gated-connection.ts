@@ -1,5 +1,10 @@
 import type { Place, TransactionState } from '../core/model.ts'
-import { readBackendPid, readDataRow, readTransactionState } from '../wire/backend.ts'
+import {
+  readBackendPid,
+  readDataRow,
+  readParameter,
+  readTransactionState,
+} from '../wire/backend.ts'
 import { createFrameReader, type Frame } from '../wire/frame-reader.ts'
 import { syncMessage, writeParse, writeQuery } from '../wire/frontend.ts'
 import { concatBytes, concatFrames } from './concat.ts'
@@ -19,6 +24,8 @@ export interface GateSinks {
   reopen(): Promise<number>
   /** Where the client was asked to send what arrives, if it is known. */
   placeOfClient?(): Place | undefined
+  /** What nobody has marked belongs to whoever has the transaction. */
+  readonly inherits?: boolean
   /** A question to each new session, before its client may use it. */
   readonly question?: string
 }
@@ -60,6 +67,8 @@ export interface GatedConnection {
   readonly owner: unknown
   /** The first value of the session's answer to the question, if one was asked. */
   readonly told: string | undefined
+  /** What the session is called, as the server told it last. */
+  readonly applicationName: string
   /** What waits, or is held, or is under way. */
   readonly unit: Unit | undefined
   pass(passage: Passage): void
@@ -83,11 +92,13 @@ export interface GatedConnection {
   serverGone(): void
 }
 
-/** `identify` tells who is sending, at the moment of it. */
+/** Tells who is sending, at the moment of it. */
+export type Identify = (unit: Unit, connection: GatedConnection) => unknown
+
 export function createGatedConnection(
   sinks: GateSinks,
   events: GateEvents,
-  identify: () => unknown = () => undefined,
+  identify: Identify = () => undefined,
 ): GatedConnection {
   const collector = createPieceCollector()
   const clientReader = createFrameReader()
@@ -108,6 +119,7 @@ export function createGatedConnection(
   let unanswered: Piece | undefined
   let injected: (() => void) | undefined
   let told: string | undefined
+  let applicationName = ''
   /** What lets the client begin, kept until the session has answered the question. */
   let welcome: Buffer | undefined
 
@@ -122,7 +134,8 @@ export function createGatedConnection(
         continue
       }
       const piece = collector.push(frame)
-      if (piece) queue.push({ ...piece, unit: located(piece.unit), owner: identify() })
+      if (piece)
+        queue.push({ ...piece, unit: located(piece.unit), owner: identify(piece.unit, connection) })
     }
     if (client === 'buried') condole()
     else if (client === 'alive') advance()
@@ -154,7 +167,8 @@ export function createGatedConnection(
     if (phase !== 'idle') return
     phase = 'parked'
     unit = head.unit
-    owner = head.owner
+    // Who begins a transaction says so at its first statement, and has it to its end.
+    owner = head.owner ?? (sinks.inherits === true && state !== 'I' ? owner : undefined)
     events.parked(connection)
   }
 
@@ -194,6 +208,8 @@ export function createGatedConnection(
 
   /** `aside` collects what the client gets at once, whatever is under way. */
   function take(frame: Frame, aside: Buffer[]): void {
+    if (frame.type === 'S')
+      applicationName = readParameter(frame, 'application_name') ?? applicationName
     if (phase === 'starting') return begin(frame, aside)
     if (phase === 'closing') return
     if (injected) return frame.type === 'Z' ? finishInjected(frame) : undefined
@@ -340,6 +356,9 @@ export function createGatedConnection(
     },
     get owner() {
       return owner
+    },
+    get applicationName() {
+      return applicationName
     },
     get told() {
       return told

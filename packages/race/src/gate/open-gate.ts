@@ -6,6 +6,7 @@ import {
   type GatedConnection,
   type GateEvents,
   type GateSinks,
+  type Identify,
 } from './gated-connection.ts'
 import {
   adoptServerSocket,
@@ -25,7 +26,9 @@ export interface GateSite extends GateEvents {
   /** Asked of each new session; `told` of its connection has the answer. */
   readonly question?: string
   /** Tells who is sending, where several flows share a client. */
-  readonly identify?: () => unknown
+  readonly identify?: Identify
+  /** What nobody has marked belongs to whoever has the transaction. */
+  readonly inherits?: boolean
   /** The start-up parameters with which the session is really begun: another database, for example. */
   lead?(connection: GatedConnection, parameters: StartParameters): StartParameters
   /** Opens a session as a client with these start-up parameters would have it. */
@@ -67,6 +70,7 @@ export function openGate(site: GateSite, client: ClientEnd): Gate {
       toServer: (bytes) => socket.write(bytes),
       toClient: client.toClient,
       ...(client.placeOfClient && { placeOfClient: client.placeOfClient }),
+      ...(site.inherits !== undefined && { inherits: site.inherits }),
       ...(site.question !== undefined && { question: site.question }),
       endServer: () => socket.end(),
       endClient: () => client.closed(failure),

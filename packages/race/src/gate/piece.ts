@@ -1,4 +1,5 @@
 import { queryVerbs, readStatements, type SqlStatement } from '../core/sql-tokens.ts'
+import { traceIn, withoutTrace } from '../core/trace-mark.ts'
 import type { Column } from '../wire/backend.ts'
 import type { Frame } from '../wire/frame-reader.ts'
 import {
@@ -70,6 +71,7 @@ export function createPieceCollector(): PieceCollector {
   let texts: string[] = []
   let values: (string | null)[] = []
   let types: number[] = []
+  let trace: string | undefined
   let executes = false
   // Something was executed since the last Sync.
   let open = false
@@ -77,8 +79,11 @@ export function createPieceCollector(): PieceCollector {
   function push(frame: Frame): Piece | undefined {
     frames.push(frame)
     switch (frame.type) {
-      case 'Q':
-        return close('simple', readStatements(readQuery(frame)))
+      case 'Q': {
+        const text = readQuery(frame)
+        trace = traceIn(text)
+        return close('simple', readStatements(text))
+      }
       case 'F':
         return close('simple', [{ text: '-- function call', tokens: [] }])
       case 'X':
@@ -87,6 +92,8 @@ export function createPieceCollector(): PieceCollector {
         const { name, text, types: declared } = readParse(frame)
         prepared.set(name, { text, types: declared, columns: undefined })
         texts.push(text)
+        // Whoever binds it again later has said nothing by that.
+        trace ??= traceIn(text)
         replies.push({ kind: 'parse' })
         break
       }
@@ -140,13 +147,17 @@ export function createPieceCollector(): PieceCollector {
       replies: ready ? [...replies, { kind: 'ready' }] : replies,
       executes: executes || kind === 'simple',
       unit: {
-        statements: closesCycle ? [commitOnlyText] : statements.map((statement) => statement.text),
+        statements: closesCycle
+          ? [commitOnlyText]
+          : statements.map((statement) => withoutTrace(statement.text)),
         parameters: values,
         parameterTypes: types,
         splittable: canSplit(kind, statements),
         closesCycle,
+        ...(trace !== undefined && { trace }),
       },
     }
+    trace = undefined
     if (ready) open = false
     frames = []
     replies = []

@@ -14,6 +14,8 @@ export interface Unit {
   readonly closesCycle: boolean
   /** Where it was asked for, if that is known. */
   readonly from?: Place
+  /** The trace that a comment of its own text names. */
+  readonly trace?: string
 }
 
 /** How a unit that was let pass came to rest at the server. */

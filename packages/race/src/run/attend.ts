@@ -53,7 +53,7 @@ export function attend(play: Play): RunEvents {
 
   /** Somebody's who has lost the context of a flow, or of something that runs beside them. */
   function stray({ unit }: GatedConnection): void {
-    if (!unit || isQuiet(unit)) return
+    if (!unit || isQuiet(unit) || isPreparing(unit)) return
     const text = unit.statements.join('; ').replaceAll(/\s+/g, ' ').slice(0, 80)
     play.uncontrolled ??= `A statement was sent by nobody's flow, and passed at once: ${text}. Code that loses its asynchronous context (a queue, an event emitter), or that runs beside the flows, is not controlled.`
   }
@@ -71,6 +71,14 @@ function isQuiet(unit: Unit): boolean {
   // The types that postgres.js asks for. Other questions to the catalogue may meet another's DDL.
   if (shape.reads.length > 0) return shape.calls.size === 0 && shape.reads.every(isOfTypes)
   return shape.calls.size > 0 && [...shape.calls].every((name) => introductions.has(name))
+}
+
+/** What comes before the first statement of somebody and means nothing to others: BEGIN, SET. */
+function isPreparing({ statements: [text, more] }: Unit): boolean {
+  if (text === undefined || more !== undefined) return false
+  const { kind, verb, isolation, resetsIsolation } = shapeOf(text)
+  if (isolation !== undefined || resetsIsolation) return false
+  return kind === 'begin' || (kind === 'local' && ['set', 'reset'].includes(verb))
 }
 
 const isOfTypes = ({ name }: TableName): boolean => name === 'pg_type' || name === 'pg_namespace'

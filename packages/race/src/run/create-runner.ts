@@ -135,7 +135,8 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
       // Nobody attends: what it sends passes at once, like the statements of a restarted process.
       const { signal } = new AbortController()
       const step = async (): Promise<void> => undefined
-      await options.recover({ flow: name, url: wing.url, pool: wing.pool, signal, step }, name)
+      const { url, pool } = wing
+      await options.recover({ flow: name, url, pool, traceparent: '', signal, step }, name)
     }
   }
 

@@ -25,6 +25,11 @@ export interface FlowContext {
   readonly url: string
   /** A pool of node-postgres, kept open between runs. */
   readonly pool: Pool
+  /**
+   * Says in another process whose work it is: a `traceparent` of W3C Trace Context. Requests to this machine have it as
+   * their header already; see `openPort`.
+   */
+  readonly traceparent: string
   /** Aborted when the run is over. */
   readonly signal: AbortSignal
   /** A place at which other flows may go on although no statement is sent: a call to elsewhere. */

@@ -1,4 +1,5 @@
 import type { FlowOutcome } from '../core/model.ts'
+import { readJson } from '../core/read-json.ts'
 import type { FinalState } from './final-state.ts'
 import { maskClock, type Span } from './chance.ts'
 
@@ -13,18 +14,10 @@ export function outcomeText(outcome: FlowOutcome, keys: Keys, span: Span): strin
 }
 
 function maskValue(text: string, keys: Keys, span: Span): string {
-  const value = read(text)
+  const value = readJson(text)
   return value === undefined
     ? maskClock(text, span)
     : JSON.stringify(masked(value, { name: '', beside: [] }, keys, span))
-}
-
-function read(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** What the answer calls a value, and what stands beside it. */
@@ -54,7 +47,7 @@ function masked(value: unknown, place: Place, keys: Keys, span: Span): unknown {
   const key = name === '' || /id$/i.test(name) ? keys.keyOf(text, name, beside) : undefined
   if (key !== undefined) return key
   // The body of an answer that was read as a text.
-  const inside = /^[[{]/.test(text) ? read(text) : undefined
+  const inside = /^[[{]/.test(text) ? readJson(text) : undefined
   if (inside !== undefined) return masked(inside, place, keys, span)
   return maskClock(withPaths(text, keys), span)
 }

@@ -1,5 +1,6 @@
 import type { FlowOutcome } from '../core/model.ts'
 import { flowIdentity } from './flow-identity.ts'
+import { traceparentOf } from './http-identity.ts'
 import type { FlowContext } from './options.ts'
 import { returned, threw, troubleIn } from './outcome.ts'
 import { addLane, nameOf, type Play, seen } from './play.ts'
@@ -33,6 +34,7 @@ function contextOf(play: Play, flow: number): FlowContext {
     flow: nameOf(play, flow),
     url: wing.url,
     pool: wing.pool,
+    traceparent: traceparentOf(performer.identity),
     signal: performer.abort.signal,
     step(label) {
       const free = play.lanes.find((lane) => lane.record === own && lane.status === 'idle')

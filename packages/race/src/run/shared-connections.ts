@@ -56,14 +56,18 @@ function flowOf(connection: GatedConnection): number {
   return (connection.owner as FlowIdentity | undefined)?.flow ?? nobody
 }
 
-/** A gate for one client: who uses it is known by whose code sends. */
-export function sharedSite(server: ServerAddress, login: GateSite['login']): GateSite {
+/** A gate for a client that several flows share. By default whose code sends tells who uses it. */
+export function sharedSite(
+  server: ServerAddress,
+  login: GateSite['login'],
+  by: Pick<GateSite, 'identify' | 'inherits'> = { identify: () => flowIdentity.getStore() },
+): GateSite {
   return {
+    ...by,
     server,
     login,
     startOptions: '',
     question: levelQuestion,
-    identify: () => flowIdentity.getStore(),
     lead(connection, parameters) {
       const database = `${server.port}/${parameters.get('database') ?? parameters.get('user')}`
       wanted.set(connection, database)

@@ -91,13 +91,13 @@ function collecting(site: GateSite, connections: Set<GatedConnection>): GateSite
   }
 }
 
-interface Target {
+export interface Target {
   readonly server: ServerAddress
   /** The same database behind another address. */
   urlAt(port: number): string
 }
 
-function readTarget(url: string): Target {
+export function readTarget(url: string): Target {
   // The driver's own reading of the address, environment variables and all.
   const { host, port, user, password, database, ssl } = new Client({
     connectionString: url,

@@ -4,6 +4,7 @@
  * that nobody can foretell. A status beside a random token, or a null in a column of random ones, is compared.
  */
 import type { FinalTable, FlowOutcome, Run } from '../core/model.ts'
+import { readJson } from '../core/read-json.ts'
 import { Chance, type Leaves } from './chance.ts'
 
 export class Comparison {
@@ -146,12 +147,10 @@ function answerOf(run: Run, flow: number): unknown {
   return known[flow]
 }
 
+/** A text that is no JSON stands for itself. */
 function readValue(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
+  const value = readJson(text)
+  return value === undefined ? text : value
 }
 
 /** The value with the words that stand for chance. */

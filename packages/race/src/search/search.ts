@@ -3,16 +3,7 @@
  * preemptions first, then random ones for what the budget does not reach, then crashes.
  */
 import { type Dependent, dependent as everyRule } from '../core/footprint.ts'
-import type {
-  Coverage,
-  Failure,
-  Progress,
-  Report,
-  Run,
-  Runner,
-  Said,
-  Trouble,
-} from '../core/model.ts'
+import type { Coverage, Failure, Progress, Report, Run, Runner, Trouble } from '../core/model.ts'
 import { Comparison } from './comparison.ts'
 import { Consistency } from './consistency.ts'
 import { crashPoints } from './crash.ts'

@@ -63,3 +63,9 @@ export function writeError(fields: ReadonlyMap<string, string>): Buffer {
   const parts = [...fields].flatMap(([type, text]) => [Buffer.from(type), zeroTerminated(text)])
   return writeFrame('E', ...parts, Buffer.from([0]))
 }
+
+/** The value that a ParameterStatus tells, if it is about this parameter. */
+export function readParameter(frame: Frame, name: string): string | undefined {
+  const body = createBodyReader(frame.body)
+  return body.text() === name ? body.text() : undefined
+}

@@ -9,7 +9,7 @@ export {
   mermaidReport,
 } from '../../../../race/src/index.ts'
 export { default as pg } from 'pg'
-
+// #region transaction
 /** One transaction. */
 export async function inTransaction<T>(
   pool: Pool,
@@ -28,7 +28,7 @@ export async function inTransaction<T>(
     client.release()
   }
 }
-
+// #endregion
 // #region upload
 export async function upload(pool: Pool, userId: number, name: string): Promise<void> {
   await inTransaction(pool, async (client) => {
