@@ -102,7 +102,7 @@ async function connect(url: string, mark: string): Promise<Client> {
   return client
 }
 
-export function withDatabase(url: string, database: string): string {
+function withDatabase(url: string, database: string): string {
   const other = new URL(url)
   other.pathname = `/${encodeURIComponent(database)}`
   for (const name of ['database', 'dbname']) other.searchParams.delete(name)
