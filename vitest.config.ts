@@ -1,7 +1,8 @@
-import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
+import { sourcesByName } from './scripts/package/entries.ts'
 
 const holdfast = 'packages/holdfast/test'
+const sources = sourcesByName()
 const servers = `${holdfast}/support/shared-servers.ts`
 
 /** A project whose files get one shared PostgreSQL and PgBouncer; see `testDatabase()`. */
@@ -22,17 +23,11 @@ function database(
   }
 }
 
-/** The console imports the library by its public names: its tests lead them to the sources, without a build. */
+/** Our packages by their public names, from their sources: no test needs a build but those of what is packed. */
 const fromSource = {
   name: 'holdfast-from-source',
   enforce: 'pre' as const,
-  resolveId(name: string, importer: string | undefined): string | undefined {
-    if (importer?.includes('/packages/console/') !== true) return undefined
-    const [, entry = ''] = /^holdfast(?:\/(.+))?$/.exec(name) ?? []
-    if (!/^holdfast(\/|$)/.test(name)) return undefined
-    const file = entry === 'errors' || entry.includes('/') ? `${entry}.ts` : `${entry}/index.ts`
-    return fileURLToPath(new URL(`packages/holdfast/src/${file}`, import.meta.url))
-  },
+  resolveId: (name: string): string | undefined => sources.get(name),
 }
 
 /** A project that needs no server, or starts its own. */
@@ -55,7 +50,8 @@ export default defineConfig({
       plain('testkit', ['testkit/test/**/*.test.ts']),
       // The fault harness: its checkers, and short runs on servers of its own.
       plain('faults', ['faults/test/**/*.test.ts']),
-      plain('package', ['packages/*/test/package/**/*.test.ts']),
+      // What is packed, used by others; needs a build.
+      database('package', ['packages/*/test/package/**/*.test.ts']),
       database('integration', ['packages/*/test/integration/**/*.test.ts']),
       // The same files once more, with a transaction-mode pooler between us and the server.
       database(

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { fromPg } from 'holdfast/drivers/pg'
 import pg from 'pg'
 import { LoginLink } from '../auth/login-link.ts'
 import { ConsoleOptionError } from '../core/option-error.ts'
+import { packageVersion } from '../core/package-files.ts'
 import { type ListeningConsole, listen } from '../node/listen.ts'
 import { assembleConsole } from '../server/create-console.ts'
 import type { DatabaseSource } from '../watch/watched-database.ts'
@@ -49,7 +49,7 @@ export async function runCommand(args: readonly string[], around: Surroundings):
     return misused
   }
   if (wish.help || wish.version) {
-    out(wish.help ? usage : `${ownVersion()}\n`)
+    out(wish.help ? usage : `${packageVersion()}\n`)
     return done
   }
   if (wish.tokens.length === 0 && !wish.loginLink && around.terminal === undefined) {
@@ -163,9 +163,4 @@ function stopped(signal: AbortSignal): Promise<void> {
   if (signal.aborted) resolve()
   signal.addEventListener('abort', () => resolve(), { once: true })
   return promise
-}
-
-function ownVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { readonly version: string }).version
 }

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import type { Authenticator, Caller } from '../auth/authenticator.ts'
 import type { Sessions } from '../auth/sessions.ts'
 import { mayAs } from '../core/identity.ts'
+import { packageVersion } from '../core/package-files.ts'
 import { Refusal } from '../core/refusals.ts'
 import { fixedText, type ShownText } from '../core/shown-text.ts'
 import type { Action, Info, Role } from '../core/wire.ts'
@@ -244,7 +244,7 @@ export class Handler {
     const { identity, session } = caller
     const csrf = authenticator.csrfOf(caller)
     return {
-      version,
+      version: packageVersion(),
       identity: { name: identity.name, role: identity.role },
       ...(csrf === undefined ? {} : { csrf }),
       ...(session === undefined
@@ -291,12 +291,6 @@ export class Handler {
     return response
   }
 }
-
-const version = (
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    readonly version: string
-  }
-).version
 
 /** Against pages of others that had their own name point at this machine. */
 function assertHost(host: string, hosts: readonly string[] | undefined): void {

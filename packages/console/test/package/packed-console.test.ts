@@ -64,10 +64,11 @@ describe('the packed console', () => {
       expect.arrayContaining([
         'README.md',
         'package.json',
-        'dist/main.js',
-        'dist/index.js',
-        'dist/index.d.ts',
-        'dist/generated/ui-files.js',
+        'dist/esm/main.js',
+        'dist/esm/index.js',
+        'dist/cjs/index.cjs',
+        'dist/node/index.js',
+        'dist/types/index.d.ts',
       ]),
     )
     const others = /^(?!README\.md|LICENSE|package\.json|dist\/|src\/)/
@@ -75,7 +76,7 @@ describe('the packed console', () => {
   })
 
   test('runs as a command', async () => {
-    const program = join(project, 'node_modules/@holdfast/console/dist/main.js')
+    const program = join(project, 'node_modules/@holdfast/console/dist/esm/main.js')
     expect((await readFile(program, 'utf8')).startsWith('#!/usr/bin/env node\n')).toBe(true)
     const { stdout } = await run('node', [program, '--help'])
     expect(stdout).toContain('Usage: npx @holdfast/console')

@@ -3,19 +3,32 @@ export interface CallSite {
   readonly stack?: string
 }
 
-/** Where our lines are, and where source maps say that they are. None if a bundler to CommonJS has left no url. */
-function ownFolders(url: string | undefined): readonly string[] {
-  if (!url) return []
-  const folder = new URL('..', url).pathname
-  return [folder, folder.replace(/\/dist\/$/, '/src/')]
+/**
+ * Where our lines are, and where source maps say that they are: beside a line of ours. None where a bundler has
+ * put us among others. Read from a stack and not from `import.meta`, which CommonJS does not have.
+ */
+function ownFolders(line: string): readonly string[] {
+  const root = /^\s*at (?:.*\()?(?:file:\/\/)?(.*\/holdfast\/)(?:dist|src)\//.exec(line)?.[1]
+  return root === undefined ? [] : [`${root}dist/`, `${root}src/`]
+}
+
+function ownLine(): string {
+  const here: CallSite = {}
+  Error.captureStackTrace(here)
+  return here.stack?.split('\n')[1] ?? ''
+}
+
+/** As everywhere else, on Windows too. */
+function withSlashes(line: string): string {
+  return line.replaceAll('\\', '/')
 }
 
 /** Where the caller asked for it: the first line of the stack that is neither ours nor Node's. */
-export function callersOf(site: CallSite, url: string | undefined = import.meta.url): string {
-  const own = ownFolders(url)
+export function callersOf(site: CallSite, ours: string = ownLine()): string {
+  const own = ownFolders(withSlashes(ours))
   const lines = (site.stack ?? '').split('\n').slice(1)
   const isTheirs = (line: string): boolean =>
-    !line.includes('node:internal') && !own.some((folder) => line.includes(folder))
+    !line.includes('node:internal') && !own.some((folder) => withSlashes(line).includes(folder))
   return lines.find(isTheirs) ?? ''
 }
 

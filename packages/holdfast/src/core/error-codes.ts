@@ -153,6 +153,12 @@ const otherCodes = {
     what: 'The schema exists, was not made by Holdfast, and is not empty.',
     next: 'Choose another name with the schema option: Holdfast takes rights away in its schema, so it shares it with nobody.',
   },
+  SCHEMA_FILES_MISSING: {
+    class: 'SchemaError',
+    retryable: false,
+    what: 'There is nothing to install: the SQL files are not there.',
+    next: 'Install the holdfast package again. They are part of its JavaScript; if a bundler or a plugin rewrote it, leave the package out of the bundle.',
+  },
   SCHEMA_FAILED: {
     class: 'SchemaError',
     retryable: false,

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Transaction } from '../core/driver.ts'
 import {
   type CatalogueObject,
@@ -9,6 +8,7 @@ import {
   serverMajor,
 } from '../engines/postgres/schema-catalogue.ts'
 import type { Difference } from '../engines/postgres/schema-fixes.ts'
+import { catalogueText } from './package-files.ts'
 
 /** What a fresh installation looks like; written by `npm run schema:snapshot`. */
 export interface Catalogue {
@@ -30,8 +30,7 @@ let read: Catalogue | undefined
 
 /** The catalogue of this version's files, from the package's `sql/` folder. */
 export function ownCatalogue(): Catalogue {
-  const url = new URL('../../sql/catalogue.json', import.meta.url)
-  read ??= JSON.parse(readFileSync(url, 'utf8')) as Catalogue
+  read ??= JSON.parse(catalogueText()) as Catalogue
   return read
 }
 

@@ -16,7 +16,7 @@ import {
 import { statementsOf } from '../engines/postgres/schema-script.ts'
 import { installersLock } from './installers-lock.ts'
 import { applyOnline } from './online.ts'
-import { ownFiles, type SchemaFiles } from './schema-files.ts'
+import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { isUpToDate, type Pending, pendingOf, type Step, stepsFor } from './steps.ts'
 import { isTrue } from '../core/is-true.ts'
@@ -51,7 +51,7 @@ const timeoutMs = 600_000
  * tables that are in use are built before that transaction, without stopping anybody.
  *
  * @example await migrate(fromPg(pool))
- * @throws SCHEMA_NEWER, SCHEMA_CHECKSUM, SCHEMA_OCCUPIED, SCHEMA_FAILED, OPTION_INVALID
+ * @throws SCHEMA_NEWER, SCHEMA_CHECKSUM, SCHEMA_OCCUPIED, SCHEMA_FAILED, SCHEMA_FILES_MISSING, OPTION_INVALID
  */
 export async function migrate<Tx>(
   driver: Driver<Tx>,
@@ -67,6 +67,7 @@ export async function migrateFiles<Tx>(
   { schema: asked, repair = false, onProgress }: MigrateOptions = {},
 ): Promise<Migrated> {
   const schema = schemaName(asked)
+  assertNotEmpty(files)
   const missing = async (executor: Executor): Promise<Pending> =>
     pendingOf(files, await installedIn(executor, schema), repair)
   // Outside of a transaction: whoever waits for the lock below must hold nothing that its holder needs.

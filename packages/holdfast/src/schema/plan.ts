@@ -11,7 +11,7 @@ import {
 import { inTransaction } from '../engines/postgres/schema-script.ts'
 import { installersLock } from './installers-lock.ts'
 import { onlineTexts } from './online.ts'
-import { ownFiles, type SchemaFiles } from './schema-files.ts'
+import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { stepsFor } from './steps.ts'
 
@@ -33,7 +33,7 @@ export interface PlanOptions {
  * any other tool, in one transaction; `migrate` and `inspect` then find everything in place.
  *
  * @example await writeFile('migrations/20260101-holdfast.sql', plan())
- * @throws OPTION_INVALID
+ * @throws OPTION_INVALID, SCHEMA_FILES_MISSING
  */
 export function plan(options: PlanOptions = {}): string {
   return planFiles(ownFiles(), options)
@@ -45,6 +45,7 @@ export function planFiles(
   { schema: asked, from, transaction = true }: PlanOptions = {},
 ): string {
   const schema = schemaName(asked)
+  assertNotEmpty(files)
   const applied = from === undefined ? 0 : positionOf(files, from) + 1
   const pending = {
     migrations: files.migrations.slice(applied),

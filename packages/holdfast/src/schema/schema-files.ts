@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { holdfastError } from '../core/errors.ts'
+import { packageVersion, sqlTexts } from './package-files.ts'
 
 /** Functions and views: what is in a folder, and in which order the folders are applied. */
 export type RepeatableFolder = 'internal' | 'views' | 'app' | 'operator'
@@ -36,8 +37,12 @@ let read: SchemaFiles | undefined
 
 /** The files of this version, from the package's `sql/` folder. */
 export function ownFiles(): SchemaFiles {
-  read ??= {
-    version: ownVersion(),
+  if (read !== undefined) return read
+  const all = Object.entries(sqlTexts()).map(([name, text]) => schemaFile(name, text))
+  const filesIn = (folder: string): SchemaFile[] =>
+    all.filter(({ name }) => name.startsWith(`${folder}/`))
+  read = {
+    version: packageVersion(),
     migrations: filesIn('migrations'),
     repeatables: repeatableFolders.flatMap(filesIn),
     online: filesIn('online'),
@@ -45,22 +50,16 @@ export function ownFiles(): SchemaFiles {
   return read
 }
 
+/**
+ * Nothing to install is never what somebody wants: files got lost on the way.
+ *
+ * @throws SCHEMA_FILES_MISSING
+ */
+export function assertNotEmpty({ migrations }: SchemaFiles): void {
+  if (migrations.length === 0) throw holdfastError('SCHEMA_FILES_MISSING')
+}
+
 /** The repeatables of one folder. */
 export function inFolder(files: SchemaFiles, folder: RepeatableFolder): readonly SchemaFile[] {
   return files.repeatables.filter(({ name }) => name.startsWith(`${folder}/`))
-}
-
-function filesIn(folder: string): SchemaFile[] {
-  const url = new URL(`../../sql/${folder}/`, import.meta.url)
-  return (existsSync(url) ? readdirSync(url) : [])
-    .filter((name) => name.endsWith('.sql'))
-    .toSorted()
-    .map((name) =>
-      schemaFile(`${folder}/${name.slice(0, -4)}`, readFileSync(new URL(name, url), 'utf8')),
-    )
-}
-
-function ownVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { readonly version: string }).version
 }

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { entriesOf, packageRoot, readManifest } from '../../../../scripts/package/entries.ts'
 import { checkDocs } from './tidy/doc-rules.ts'
 import { checkImports } from './tidy/import-rules.ts'
 import { type Layer, readLayerTable } from './tidy/layer-table.ts'
@@ -15,16 +16,9 @@ function read(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8')
 }
 
-interface Manifest {
-  readonly dependencies?: Readonly<Record<string, string>>
-  readonly exports: Readonly<Record<string, string | { readonly default: string }>>
-}
-
-const manifest = JSON.parse(read('../../package.json')) as Manifest
+const manifest = readManifest(packageRoot('holdfast'))
 const dependencies = new Set(Object.keys(manifest.dependencies ?? {}))
-const entries = Object.values(manifest.exports).flatMap((entry) =>
-  typeof entry === 'string' ? [] : [entry.default.replace('./dist/', '').replace(/\.js$/, '.ts')],
-)
+const entries = entriesOf(manifest).map(({ source }) => source.replace('src/', ''))
 const layers = readLayerTable(read('../../../../ARCHITECTURE.md'))
 const sources = readSources(fileURLToPath(new URL('../../src', import.meta.url)))
 

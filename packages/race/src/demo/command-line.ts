@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { packageVersion } from '../core/package-files.ts'
 import { type DemoOptions, runDemo } from './run-demo.ts'
 
 const usage = `Usage: npx @holdfast/race demo --url <database> [flags]
@@ -50,7 +50,7 @@ export async function runCommandLine(
   }
   const { values, positionals } = flags
   if (values.help === true) return say(out, usage)
-  if (values.version === true) return say(out, `${ownVersion()}\n`)
+  if (values.version === true) return say(out, `${packageVersion()}\n`)
   const [command, ...rest] = positionals
   if (command !== 'demo' || rest.length > 0) {
     err(
@@ -116,9 +116,4 @@ function reasonOf(error: unknown): string {
 function say(out: Surroundings['out'], text: string): number {
   out(text)
   return done
-}
-
-function ownVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { readonly version: string }).version
 }

@@ -63,14 +63,25 @@ export function placeBehind(port: number | undefined): Place | undefined {
   return port === undefined ? undefined : unanswered.get(port)
 }
 
-const own = new URL('..', import.meta.url).pathname
+/** Our own folder, where it is not one of node_modules: from a line of ours, because CommonJS has no `import.meta`. */
+let own: string | undefined
+
+function ownFolder(): string {
+  const here: { stack?: string } = {}
+  Error.captureStackTrace(here)
+  const [, file = ''] =
+    /(?:\(|at )([^()]+):\d+:\d+\)?$/.exec(here.stack?.split('\n')[1] ?? '') ?? []
+  const path = file.startsWith('file:') ? fileURLToPath(file) : file
+  return /^.*[\\/]race[\\/](?:dist|src)[\\/]/.exec(path)?.[0] ?? path
+}
 
 /** Undefined of a frame that is Node's, ours, or of a package. */
 function placeOf(frame: string): Place | undefined {
   const [, where = '', line = ''] = /(?:\(|at (?:async )?)([^()]+):(\d+):\d+\)?$/.exec(frame) ?? []
   const file = where.startsWith('file:') ? fileURLToPath(where) : where
   if (!/^(?:\/|[A-Za-z]:[\\/])/.test(file)) return undefined
-  if (/[\\/]node_modules[\\/]/.test(file) || file.startsWith(own)) return undefined
+  if (/[\\/]node_modules[\\/]/.test(file) || file.startsWith((own ??= ownFolder())))
+    return undefined
   return { file, line: Number(line) }
 }
 

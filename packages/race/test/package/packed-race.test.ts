@@ -52,14 +52,14 @@ describe('the packed race explorer', () => {
 
   test('holds the program, its sources and a page about it', () => {
     expect(files).toEqual(
-      expect.arrayContaining(['README.md', 'package.json', 'dist/main.js', 'dist/index.js']),
+      expect.arrayContaining(['README.md', 'dist/esm/main.js', 'dist/cjs/index.cjs']),
     )
     const others = /^(?!README\.md|LICENSE|package\.json|dist\/|src\/)/
     expect(files.filter((path) => others.test(path))).toEqual([])
   })
 
   test('runs as a command', async () => {
-    const program = join(project, 'node_modules/@holdfast/race/dist/main.js')
+    const program = join(project, 'node_modules/@holdfast/race/dist/esm/main.js')
     expect((await readFile(program, 'utf8')).startsWith('#!/usr/bin/env node\n')).toBe(true)
     const { stdout } = await run('node', [program, '--help'])
     expect(stdout).toContain('Usage: npx @holdfast/race demo')
@@ -81,6 +81,15 @@ describe('the packed race explorer', () => {
       cwd: project,
     })
     expect(added).toBe('toBeRaceFree,toHaveRace\n')
+  })
+
+  test('U5: is loaded by require where that cannot load modules, as in Jest', async () => {
+    const code = `globalThis.expect = { extend: (all) => console.log(Object.keys(all).join()) }
+      require('@holdfast/race/jest')
+      console.log(typeof require('@holdfast/race').explore)`
+    const flags = ['--no-experimental-require-module', '--input-type=commonjs']
+    const { stdout } = await run('node', [...flags, '-e', code], { cwd: project })
+    expect(stdout).toBe('toBeRaceFree,toHaveRace\nfunction\n')
   })
 
   test('has types that another project can use', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { type HoldfastError, isHoldfastError } from '../../../src/errors.ts'
 import { migrateFiles } from '../../../src/schema/migrate.ts'
+import { planFiles } from '../../../src/schema/plan.ts'
 import type { SchemaFiles } from '../../../src/schema/schema-files.ts'
 import { pgFixture } from '../../support/pg-fixture.ts'
 import {
@@ -104,6 +105,20 @@ describe('an installation', () => {
       name: 'SchemaError',
     })
     expect(await value(`SELECT proacl IS NULL FROM pg_proc WHERE proname = 'theirs'`)).toBe(true)
+  })
+
+  test('U3: is refused if there is nothing to install, which never says success', async () => {
+    const schema = newSchema()
+    const nothing = filesOf('1.0.0', {})
+    expect(await failure(install(nothing, schema))).toMatchObject({
+      code: 'SCHEMA_FILES_MISSING',
+      name: 'SchemaError',
+    })
+    const { rows } = await fixture.observer.query('SELECT FROM pg_namespace WHERE nspname = $1', [
+      schema,
+    ])
+    expect(rows).toEqual([])
+    expect(() => planFiles(nothing, { schema })).toThrow('SCHEMA_FILES_MISSING')
   })
 
   test.each(['', 'public', 'pg_notes', 'information_schema', 'x'.repeat(64), 'a\0b'])(

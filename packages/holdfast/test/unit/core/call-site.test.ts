@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { callersOf } from '../../../src/core/call-site.ts'
 
@@ -9,17 +10,28 @@ function stackWith(own: string): { readonly stack: string } {
 }
 
 describe('the line of the caller', () => {
-  const url = 'file:///app/node_modules/holdfast/dist/core/call-site.js'
+  const chunk = '/app/node_modules/holdfast/dist/cjs/chunks/core.cjs'
+  const drive = 'C:\\my app (1)\\node_modules\\holdfast\\dist\\cjs\\chunks\\core.cjs'
 
   test.each([
-    ['as it runs', 'file:///app/node_modules/holdfast/dist/core/activity.js:140:18'],
-    ['with source maps', '/app/node_modules/holdfast/src/core/activity.ts:140:18'],
-    ['behind Node', 'node:internal/process/task_queues:1:1'],
-  ])('is not one of ours: %s', (_, own) => {
-    expect(callersOf(stackWith(own), url)).toBe(theirs)
+    ['as it runs', chunk, `${chunk}:140:18`],
+    ['as it runs, as a module', `file://${chunk}`, `file://${chunk}:140:18`],
+    ['with source maps', chunk, '/app/node_modules/holdfast/src/core/activity.ts:140:18'],
+    ['on Windows', drive, `${drive}:140:18`],
+    ['behind Node', chunk, 'node:internal/process/task_queues:1:1'],
+  ])('is not one of ours: %s', (_, own, line) => {
+    expect(callersOf(stackWith(line), `    at ownLine (${own}:9:9)`)).toBe(theirs)
+    expect(callersOf(stackWith(line), `    at ${own}:9:9`)).toBe(theirs)
   })
 
-  test('is any line where a bundler has left no url', () => {
-    expect(callersOf(stackWith('file:///app/bundle.js:1:1'), '')).toContain('bundle.js')
+  test('is any line where a bundler has put us among others', () => {
+    const bundle = '/app/server/bundle.js'
+    const ours = `    at ownLine (${bundle}:9:9)`
+    expect(callersOf(stackWith(`${bundle}:1:1`), ours)).toContain('bundle.js:1:1')
+  })
+
+  test('needs nobody to say where we are', () => {
+    const line = `${fileURLToPath(new URL('../../../src/core/activity.ts', import.meta.url))}:1:1`
+    expect(callersOf(stackWith(line))).toBe(theirs)
   })
 })
