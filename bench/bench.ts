@@ -6,6 +6,7 @@ import { capacity } from './scenarios/capacity.ts'
 import { claims } from './scenarios/claims.ts'
 import { deadlines } from './scenarios/deadlines.ts'
 import { hotKey } from './scenarios/hot-key.ts'
+import { importing } from './scenarios/import.ts'
 import { ledger } from './scenarios/ledger.ts'
 import { ledgerBystander } from './scenarios/ledger-bystander.ts'
 import { ledgerGrowth } from './scenarios/ledger-growth.ts'
@@ -33,6 +34,7 @@ const { name, scenario, values } = readCommand({
     capacity,
     shards,
     deadlines,
+    import: importing,
   } satisfies Record<string, BenchScenario>,
   options: { quick: { type: 'boolean' }, json: { type: 'boolean' } },
   about: {

@@ -58,6 +58,8 @@ async function write(
     platform: 'node',
     external: (id) => id.startsWith('node:') || isDependency(id),
     plugins: [frozenFiles()],
+    // Entries are kept whole; nothing else does anything when it is loaded.
+    treeshake: { moduleSideEffects: false },
     onLog(level, log) {
       throw new Error(`${level}: ${log.message}`)
     },
