@@ -52,6 +52,10 @@ export default defineConfig({
       plain('faults', ['faults/test/**/*.test.ts']),
       // What is packed, used by others; needs a build.
       database('package', ['packages/*/test/package/**/*.test.ts']),
+      // The same with tools of others, installed from the registry: minutes, and only if asked for.
+      ...(process.env['HOLDFAST_BUNDLERS'] === undefined
+        ? []
+        : [database('bundlers', [`${holdfast}/bundlers/**/*.test.ts`])]),
       database('integration', ['packages/*/test/integration/**/*.test.ts']),
       // The same files once more, with a transaction-mode pooler between us and the server.
       database(

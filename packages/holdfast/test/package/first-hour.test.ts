@@ -11,6 +11,7 @@ import { entriesOf, packageRoot, readManifest } from '../../../../scripts/packag
 import {
   type FirstHour,
   firstHour,
+  firstHourMain,
   foreignVersion,
   type PackedProject,
   packedProject,
@@ -24,8 +25,7 @@ beforeAll(async () => {
   project = await packedProject(['pg'])
   await project.write({
     'first-hour.mjs': firstHour,
-    'main.mjs': `import { firstHour } from './first-hour.mjs'
-      firstHour(process.env.DATABASE_URL).then((seen) => console.log(JSON.stringify(seen)))`,
+    'main.mjs': firstHourMain,
   })
 })
 

@@ -52,20 +52,37 @@ export const foreignVersion = '99.7.5'
 
 /** An empty project with the library in it, and with packages of the workspace. */
 export async function packedProject(others: readonly string[] = []): Promise<PackedProject> {
+  const project = await emptyProject()
+  const modules = join(project.folder, 'node_modules')
+  await unpack((await pack('packages/holdfast', project.folder)).path, join(modules, 'holdfast'))
+  for (const name of ['croner', ...others]) {
+    await mkdir(dirname(join(modules, name)), { recursive: true })
+    await symlink(join(root, 'node_modules', name), join(modules, name))
+  }
+  return project
+}
+
+/** A project with the library and others, installed by npm. Needs the registry. */
+export async function installedProject(
+  names: readonly string[],
+  manifest: object = {},
+): Promise<PackedProject> {
+  const project = await emptyProject(manifest)
+  const { path } = await pack('packages/holdfast', project.folder)
+  await project.run('npm', ['install', '--no-audit', '--no-fund', path, ...names])
+  return project
+}
+
+async function emptyProject(manifest: object = {}): Promise<PackedProject> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-project-'))
-  const modules = join(folder, 'node_modules')
   const write = async (files: Readonly<Record<string, string>>): Promise<void> => {
     for (const [path, text] of Object.entries(files)) {
       await mkdir(dirname(join(folder, path)), { recursive: true })
       await writeFile(join(folder, path), text)
     }
   }
-  await write({ 'package.json': JSON.stringify({ name: 'theirs', version: foreignVersion }) })
-  await unpack((await pack('packages/holdfast', folder)).path, join(modules, 'holdfast'))
-  for (const name of ['croner', ...others]) {
-    await mkdir(dirname(join(modules, name)), { recursive: true })
-    await symlink(join(root, 'node_modules', name), join(modules, name))
-  }
+  const own = { name: 'theirs', version: foreignVersion, private: true, ...manifest }
+  await write({ 'package.json': JSON.stringify(own) })
   return {
     folder,
     write,
@@ -120,6 +137,11 @@ export async function firstHour(url) {
     await pool.end()
   }
 }
+`
+
+/** Runs it, as a program. */
+export const firstHourMain = `import { firstHour } from './first-hour.mjs'
+firstHour(process.env.DATABASE_URL).then((seen) => console.log(JSON.stringify(seen)))
 `
 
 export interface FirstHour {
