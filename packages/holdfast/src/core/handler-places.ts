@@ -1,4 +1,5 @@
 import type { Driver } from './driver.ts'
+import { processWide } from './process-wide.ts'
 
 /**
  * Handlers of ours that work in a transaction keep a connection for as long as they run. If they had all of a
@@ -16,7 +17,10 @@ export interface HandlerPlaces {
   take(signal?: AbortSignal, forMs?: number): Promise<() => void>
 }
 
-const known = new WeakMap<object, Places>()
+const known = /* @__PURE__ */ processWide(
+  'handler-places.1',
+  () => new WeakMap<object, HandlerPlaces>(),
+)
 
 /** The places of a driver's pool: one and the same for all drivers over it. */
 export function handlerPlacesOf<Tx>(driver: Driver<Tx>): HandlerPlaces {

@@ -1,4 +1,5 @@
 import type { LockRequestedEvent } from './event-map.ts'
+import { processWide } from './process-wide.ts'
 
 /** What a span is about; what it is called in a trace is up to the tracer. */
 export type SpanName = 'guard' | 'lock' | 'transaction' | 'ledger' | 'claim' | 'tick' | 'once'
@@ -27,18 +28,18 @@ export interface Tracer {
 }
 
 /** One for the process, like the tracer it stands for. */
-let tracer: Tracer | undefined
+const current = /* @__PURE__ */ processWide<{ tracer?: Tracer | undefined }>('tracer.1', () => ({}))
 
 /** Sets the tracer and returns the one before. */
 export function traceBy(next: Tracer | undefined): Tracer | undefined {
-  const before = tracer
-  tracer = next
+  const before = current.tracer
+  current.tracer = next
   return before
 }
 
 /** For callers to whom even a closure is too much. */
 export function isTraced(): boolean {
-  return tracer !== undefined
+  return current.tracer !== undefined
 }
 
 /** Runs the body, below a span if somebody traces; otherwise that is all. */
@@ -47,5 +48,6 @@ export function traced<T>(
   subject: () => SpanSubject,
   body: (span: Span | undefined) => Promise<T>,
 ): Promise<T> {
+  const { tracer } = current
   return tracer === undefined ? body(undefined) : tracer.run(name, subject(), body)
 }

@@ -149,7 +149,7 @@ test('U5: a project as `nest new` makes them', { timeout: 300_000 }, async () =>
       }
       @Module({ providers: [Locks, Orders] })
       class AppModule {}
-      export type Unused = Credits<PoolClient> | typeof createCredits | typeof migrate
+      export type Unused = Credits<PoolClient, number> | typeof createCredits | typeof migrate
 
       async function main(): Promise<void> {
         const seen = await firstHour(process.env['DATABASE_URL'])

@@ -88,7 +88,11 @@ async function emptyProject(manifest: object = {}): Promise<PackedProject> {
     write,
     async run(command, args, env = {}) {
       const options = { cwd: folder, env: { ...process.env, ...env }, maxBuffer: 2 ** 26 }
-      const { stdout } = await execute(command, args, options)
+      const { stdout } = await execute(command, args, options).catch((error: Error) => {
+        // Compilers say what is wrong where others say what they made.
+        error.message += (error as Error & { readonly stdout: string }).stdout
+        throw error
+      })
       return stdout
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
