@@ -22,8 +22,8 @@ const processes = 3
 const fullCount = 1_000_000
 /** Of `--seconds`; the rest is for starting and for the controls. */
 const share = 0.4
-/** After so many transfers one of the processes is killed. */
-const betweenKills = 500
+/** After so many transfers one of the processes is killed. In a long run less often: a new one costs as much as hundreds. */
+const betweenKills = { brief: 500, long: 4_000 } as const
 
 export const keyOf = (number: number): string => `user-${number}`
 
@@ -97,7 +97,8 @@ async function trade(
         } satisfies TransfersSetup,
       )
       let until = Infinity
-      let nextKill = betweenKills
+      const between = count === Infinity ? betweenKills.brief : betweenKills.long
+      let nextKill = between
       await waitUntil(
         'enough transfers',
         async () => {
@@ -111,7 +112,7 @@ async function trade(
           if (seen.looks % 100 === 0) progress(`${look.transfers} transfers`)
           if (look.transfers >= nextKill) {
             await crew.killOne(seen.killed)
-            nextKill = look.transfers + betweenKills
+            nextKill = look.transfers + between
             seen.killed = crew.killed
           }
           return performance.now() >= until || look.transfers >= count || undefined
