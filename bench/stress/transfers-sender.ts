@@ -26,10 +26,14 @@ async function run({ url, apart }: TransfersSetup): Promise<void> {
   const send = async (joined: boolean): Promise<void> => {
     const amount = 2 + random(40)
     const fee = 1 + random(amount - 1)
-    // Nobody pays himself; the first account is the house's.
-    const payer = 1 + random(wallets - 1)
-    const payee = 1 + ((payer + random(wallets - 2)) % (wallets - 1))
-    const [from, to, house] = [keyOf(payer), keyOf(payee), keyOf(0)]
+    // Everybody pays a fee to the first account, which pays half of all: else it would soon have everything.
+    const payer = random(2) === 0 ? 0 : 1 + random(wallets - 1)
+    // Nobody pays himself, nor is paid twice.
+    const [first, second] = [1 + random(wallets - 2), 1 + random(wallets - 2)]
+    const payee = (payer + first) % wallets
+    const next = (payer + (first === second ? first + 1 : second)) % wallets
+    const third = payer === 0 || payee === 0 ? next : 0
+    const [from, to, house] = [keyOf(payer), keyOf(payee), keyOf(third)]
     const options = { operationId: randomUUID(), acrossScopes: true }
     const [taken, given] = [face(), face()]
     if (apart) {
