@@ -3,6 +3,10 @@ import { sourcesByName } from './scripts/package/entries.ts'
 
 const holdfast = 'packages/holdfast/test'
 const sources = sourcesByName()
+/** A harness for a driver that is not ours; see docs/write-a-driver.md. */
+const outside = process.env['HOLDFAST_HARNESS'] !== undefined
+/** A run that has to end soon leaves out what the same files say without a pooler. */
+const isBrief = process.env['HOLDFAST_BRIEF'] === '1'
 const servers = `${holdfast}/support/shared-servers.ts`
 
 /** A project whose files get one shared PostgreSQL and PgBouncer; see `testDatabase()`. */
@@ -52,6 +56,8 @@ export default defineConfig({
       plain('faults', ['faults/test/**/*.test.ts']),
       // What is packed, used by others; needs a build.
       database('package', ['packages/*/test/package/**/*.test.ts']),
+      // The same in other runtimes, which are installed from the registry once; `npm run test:runtimes` tries more of them.
+      database('runtimes', [`${holdfast}/runtimes/**/*.test.ts`]),
       // The same with tools of others, installed from the registry: minutes, and only if asked for.
       ...(process.env['HOLDFAST_BUNDLERS'] === undefined
         ? []
@@ -62,11 +68,14 @@ export default defineConfig({
         'pgbouncer',
         [
           `${holdfast}/integration/{claims,leases,locks,observe,once,rows,schedule,schema,tx}/**/*.test.ts`,
-          `${holdfast}/integration/ledger/{coalescing,hold-races,kill,model,model-concurrent}.test.ts`,
+          `${holdfast}/integration/ledger/{coalescing,hold-races,model-concurrent}.test.ts`,
+          ...(isBrief ? [] : [`${holdfast}/integration/ledger/{kill,model}.test.ts`]),
         ],
         true,
       ),
-      database('conformance', [`${holdfast}/conformance/**/*.test.ts`]),
+      database('conformance', [
+        `${holdfast}/conformance/${outside ? 'outside.ts' : '**/*.test.ts'}`,
+      ]),
       database('server-behaviour', [`${holdfast}/server-behaviour/**/*.test.ts`]),
       // The race explorer against PostgreSQL's isolationtester, which Debian has.
       database('soundness', ['packages/race/test/soundness/**/*.test.ts']),

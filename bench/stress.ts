@@ -5,6 +5,7 @@ import type { StressScenario } from './harness/stress-scenario.ts'
 import { bodies } from './stress/bodies.ts'
 import { claims } from './stress/claims.ts'
 import { connections } from './stress/connections.ts'
+import { exec } from './stress/exec.ts'
 import { explorer } from './stress/explorer.ts'
 import { faults } from './stress/faults.ts'
 import { hostile } from './stress/hostile.ts'
@@ -33,6 +34,7 @@ const shape = {
     once,
     claims,
     leases,
+    exec,
     connections,
     shards,
     faults,

@@ -1,3 +1,4 @@
+import { detailMeanings, errorDetails } from '../packages/holdfast/src/core/error-details.ts'
 import {
   type ErrorClass,
   type ErrorCode,
@@ -25,7 +26,7 @@ export function errorsPage(): string {
     const own = entries.filter(([, entry]) => entry.class === name)
     const codes = own.map(
       ([code, { what, next, retryable }]) =>
-        `### ${code}\n\n${what}\n\n**Next step:** ${next}\n\n**Safe to run the whole operation again:** ${retryable ? 'yes' : 'no'}.\n`,
+        `### ${code}\n\n${what}\n\n**Next step:** ${next}\n\n${detailsLine(code)}**Safe to run the whole operation again:** ${retryable ? 'yes' : 'no'}.\n`,
     )
     return `## ${name}\n\n${meaning}\n\n${codes.join('\n')}`
   })
@@ -50,5 +51,23 @@ release. Messages contain no statement parameters and no keys: a lock error name
 \`isHoldfastError(error, code?)\` recognises them also across two installed copies of the package.
 Errors your own code throws inside a body pass through untouched.
 
+## Details
+
+After \`isHoldfastError(error, code)\` the types of \`code\` and \`details\` are those of the code. Each code below
+lists its fields; a field with a \`?\` may be missing.
+
+| field | meaning |
+| --- | --- |
+${fields.join('\n')}
+
 ${sections.join('\n')}`
+}
+
+const fields = Object.entries(detailMeanings).map(
+  ([name, meaning]) => `| \`${name}\` | ${meaning} |`,
+)
+
+function detailsLine(code: ErrorCode): string {
+  const names = errorDetails[code].map((name) => `\`${name}\``)
+  return names.length === 0 ? '' : `**Details:** ${names.join(', ')}.\n\n`
 }

@@ -12,8 +12,18 @@ import type { Random } from '../harness/random.ts'
 import type { Made } from './hostile-calls.ts'
 import { hostileText } from './hostile-words.ts'
 
-/** Those that go on for ever, or make schemas and servers. */
-const notHere = new Set(['top', 'console', 'migrate', 'shards', 'audit', 'maintain', 'doctor'])
+/** Those that go on for ever, or make schemas, servers and files. */
+const notHere = new Set([
+  'top',
+  'console',
+  'migrate',
+  'shards',
+  'audit',
+  'maintain',
+  'doctor',
+  'init',
+  'skill',
+])
 const tried = commands.filter(({ name }) => !notHere.has(name))
 /** They print SQL for machines, as it is. */
 const machine = new Set(['plan', 'grants'])
@@ -44,6 +54,7 @@ export async function hostileCommand(random: Random, url: string): Promise<Made>
     environment: { DATABASE_URL: url },
     folder: tmpdir(),
     stopSignal: () => AbortSignal.timeout(10_000),
+    onSignals: () => () => undefined,
     out: (text: string) => (out += text),
     err: (text: string) => (err += text),
     terminal: {

@@ -39,6 +39,8 @@ const bugs = {
       'THEN x.later ELSE x.later END',
     ],
   ],
+  // When a rolling window has room again went by what was written before the call.
+  unwritten_takings: [['app/apply', /WHERE u\.slot = s AND u\.kind = 3/g, 'WHERE false']],
 } as const satisfies Readonly<Record<string, readonly (readonly [string, RegExp, string])[]>>
 
 export type ModelBug = keyof typeof bugs

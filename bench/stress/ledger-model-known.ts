@@ -15,7 +15,7 @@ const knownDifferences: readonly KnownDifference[] = []
 
 /**
  * Whether two answers say the same, as far as it is promised. One of many in a call is refused by what
- * was there before the call, so that only the decision is compared.
+ * was there before the call, so that only the decision is compared; of one line alone, also when to try again.
  */
 export function sameAnswer(
   seen: SeenKnown,
@@ -41,6 +41,6 @@ export function sameAnswer(
   return true
 }
 
-function decisionOf({ ok, replayed, reason, field, state }: Answer): unknown {
-  return { ok, replayed, reason, field, state }
+function decisionOf({ ok, replayed, reason, field, state, lines, retryAt }: Answer): unknown {
+  return { ok, replayed, reason, field, state, ...(lines.length === 1 && { retryAt }) }
 }

@@ -24,7 +24,8 @@ async function run(task: MoverTask): Promise<void> {
     onProgress: ({ id, step }) => tell({ kind: 'step', id, step }),
   })
   if (task.act === 'move') {
-    const [outcome] = await moves.move({ ...task, tables: [effects] })
+    const { buckets, to } = task
+    const [outcome] = await moves.move({ buckets, to, tables: [effects] })
     tell({ kind: 'over', outcome })
   } else if (task.act === 'resume') {
     tell({ kind: 'over', outcome: await moves.resume(task.id) })

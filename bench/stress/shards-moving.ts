@@ -62,9 +62,10 @@ export async function moveUnder(
     movers += 1
     let outcome: MoveOutcome | undefined
     let over = false
-    let id: string | undefined
+    let [id, why]: [id?: string, why?: string] = []
     for await (const news of mover.news()) {
       if (news.kind === 'over') [outcome, over] = [news.outcome, true]
+      if (news.kind === 'failed') why = news.why
       if (news.kind !== 'step') continue
       id = news.id
       if (struck || news.step !== at) continue
@@ -78,7 +79,7 @@ export async function moveUnder(
       const moved = outcome?.moved === true
       return { ms: performance.now() - since, moved, pausedMs: outcome?.pausedMs, movers }
     }
-    if (movers > 20) throw new Error(`a move does not end: ${blow} at ${at}`)
+    if (movers > 20) throw new Error(`a move does not end: ${blow} at ${at}, ${why}`)
     // A server that has just been killed may be what is in the way.
     await after(100)
     const known = id ?? (await openMove(cluster, bucket))

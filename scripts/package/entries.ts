@@ -16,6 +16,7 @@ export interface PackageManifest {
   readonly name: string
   readonly bin?: Readonly<Record<string, string>>
   readonly version: string
+  readonly engines?: { readonly node?: string }
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
   readonly exports: Readonly<Record<string, string | Target>>
@@ -62,7 +63,7 @@ export function programsOf({ bin = {} }: PackageManifest): readonly Entry[] {
 }
 
 /** The packages that we publish. */
-export const packages = ['holdfast', 'cli', 'race', 'console'] as const
+export const packages = ['holdfast', 'cli', 'race', 'console', 'nestjs'] as const
 
 export function packageRoot(name: (typeof packages)[number]): URL {
   return new URL(`../../packages/${name}/`, import.meta.url)

@@ -11,7 +11,12 @@ export { replaceThere } from './replace-there.ts'
 export { resetSocket } from './reset-socket.ts'
 export { sample } from './sample.ts'
 export { sendSignal } from './send-signal.ts'
-export { defaultVersion, type PostgresVersion, postgresVersions } from './server-binaries.ts'
+export {
+  defaultVersion,
+  type PostgresVersion,
+  postgresVersions,
+  serversFolder,
+} from './server-binaries.ts'
 export { type Etcd, startEtcd } from './start-etcd.ts'
 export { type PatroniMember, startPatroni } from './start-patroni.ts'
 export { type PgBouncer, type StartPgBouncerOptions, startPgBouncer } from './start-pgbouncer.ts'

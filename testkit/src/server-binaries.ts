@@ -21,7 +21,7 @@ export function defaultVersion(): PostgresVersion {
  * Keep in step with scripts/install-servers.sh. Root's home is closed to the user that the servers
  * run as, so root keeps them in a place open to all.
  */
-function serversFolder(): string {
+export function serversFolder(): string {
   const asked = process.env['HOLDFAST_SERVERS']
   if (asked) return asked
   if (process.getuid?.() === 0) return '/var/cache/holdfast/servers'

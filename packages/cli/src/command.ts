@@ -2,6 +2,7 @@ import type { Driver } from 'holdfast'
 import type { Observer } from 'holdfast/observe'
 import type { PoolClient } from 'pg'
 import type { Config } from './config.ts'
+import type { Failure } from './failure.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
 /** A flag, as `--help` shows it and `parseArgs` reads it. */
@@ -32,6 +33,11 @@ export interface Surroundings {
   readonly folder: string
   /** From now on a signal to end does not end the process, but is told here. */
   stopSignal(): AbortSignal
+  /** From now on these signals do nothing but call the listener, until the function that is returned is called. */
+  onSignals(
+    names: readonly NodeJS.Signals[],
+    listener: (signal: NodeJS.Signals) => void,
+  ): () => void
   readonly terminal: Terminal
   out(text: string): unknown
   err(text: string): unknown
@@ -43,9 +49,11 @@ export interface Call {
   readonly flags: Readonly<Record<string, string | boolean | undefined>>
   /** Arguments by name; those that are not optional are there. */
   readonly args: Readonly<Record<string, string | undefined>>
-  /** What follows the command, as it was typed; only of a command that hands it on. */
+  /** As it was typed: what follows a command that hands it on, or `--` of one that runs another. */
   readonly rest: readonly string[]
   readonly schema: string | undefined
+  /** Where to connect, if that was said anywhere; it may not be a URL. */
+  readonly databaseUrl: string | undefined
   /** What the configuration file says. */
   readonly config: Config
   readonly asJson: boolean
@@ -86,6 +94,8 @@ export interface Command {
   readonly flags: Readonly<Record<string, Flag>>
   /** Flags are not ours to read: they are handed on. */
   readonly handsOn?: boolean
+  /** What follows `--` is a command that it runs. */
+  readonly runsCommand?: boolean
   run(call: Call): Promise<number>
 }
 
@@ -94,3 +104,20 @@ export const yesFlag: Flag = { type: 'boolean', about: 'Do it; without this it i
 
 /** The command line was not understood; the message says why. */
 export class Misuse extends Error {}
+
+/** It failed for a reason of the command's own, such as a name that nobody knows. */
+export class Failed extends Error {
+  readonly failure: Failure
+  readonly exitCode: number
+
+  constructor(failure: Failure, exitCode: number = failed) {
+    super(failure.message)
+    this.failure = failure
+    this.exitCode = exitCode
+  }
+}
+
+/** What was named is not there. */
+export function notFound(message: string, next: string): Failed {
+  return new Failed({ code: 'NOT_FOUND', message, next })
+}

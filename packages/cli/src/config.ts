@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { dirname, extname, join, resolve } from 'node:path'
+import { extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { ClaimsOptions } from 'holdfast/claims'
 import { Misuse } from './command.ts'
 import { isOwn } from './is-own.ts'
+import { projectFolders } from './project-folders.ts'
 import type { ShardSetting } from './shards-primaries.ts'
 
 /** What can be written into `holdfast.config.json`, `.js`, `.mjs` or `.ts`. */
@@ -34,16 +35,6 @@ export function findConfig(folder: string): string | undefined {
     .find((each) => existsSync(each))
   if (file === undefined || isOwn(file)) return file
   throw new Misuse(`${file} belongs to another user. If you trust it, name it with --config.`)
-}
-
-/** Up to the repository, or else to the nearest package; without either, this folder alone. */
-function projectFolders(folder: string): string[] {
-  const upwards = [folder]
-  for (let at = folder; dirname(at) !== at; at = dirname(at)) upwards.push(dirname(at))
-  const root = ['.git', 'package.json']
-    .map((mark) => upwards.findIndex((at) => isOwn(join(at, mark))))
-    .find((at) => at !== -1)
-  return upwards.slice(0, (root ?? 0) + 1)
 }
 
 /** Reads one file. No value of it is repeated in a message: one is a database URL. @throws Misuse */

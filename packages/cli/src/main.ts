@@ -25,6 +25,12 @@ process.exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   folder: process.cwd(),
   stopSignal,
+  onSignals(names, listener) {
+    for (const name of names) process.on(name, listener)
+    return () => {
+      for (const name of names) process.off(name, listener)
+    }
+  },
   out: (text) => stdout.write(text),
   err: (text) => stderr.write(text),
   terminal: {

@@ -1,4 +1,4 @@
-import { Misuse } from './command.ts'
+import { type Failed, Misuse, notFound } from './command.ts'
 
 /** The whole number that a flag was given; undefined without the flag. */
 export function numberOf(value: string | boolean | undefined, flag: string): number | undefined {
@@ -20,4 +20,12 @@ export function pidOf(value: string | undefined): number {
   const pid = /^\d{1,10}$/.test(value ?? '') ? Number(value) : 0
   if (pid >= 1 && pid < 2 ** 31) return pid
   throw new Misuse('<pid> is the process id of a session, as holdfast locks shows it.')
+}
+
+/** It has ended since, most likely. */
+export function noSession(pid: number): Failed {
+  return notFound(
+    `No client of this database has a session with pid ${pid}.`,
+    'Run `holdfast locks`, which shows those that wait or are waited for.',
+  )
 }

@@ -6,25 +6,38 @@ import { flagsOf } from './usage.ts'
 export type Line = Pick<Call, 'flags' | 'args' | 'rest'>
 
 /** @throws if a flag is unknown, lacks its value or is missing, or if there are too many or few arguments */
-export function readLine(command: Command, typed: readonly string[]): Line {
-  if (command.handsOn === true) return { flags: {}, args: {}, rest: typed }
+export function readLine(command: Command, line: readonly string[]): Line {
+  if (command.handsOn === true) {
+    // Ours only for what we say ourselves, before it is handed on.
+    return { flags: { json: line.includes('--json') }, args: {}, rest: line }
+  }
+  const end = command.runsCommand === true ? line.indexOf('--') : -1
+  const typed = end === -1 ? line : line.slice(0, end)
+  const rest = end === -1 ? [] : line.slice(end + 1)
   const known = flagsOf(command)
   const options = Object.fromEntries(
     Object.entries(known).map(([name, { type }]) => [name, { type }]),
   )
-  const { values, positionals } = parseArgs({
+  const { values, positionals, tokens } = parseArgs({
     args: withBareValues(known, typed),
     options,
     strict: true,
-    allowPositionals: command.args !== undefined,
+    allowPositionals: command.args !== undefined || command.runsCommand === true,
+    tokens: true,
   })
+  if (command.runsCommand === true && positionals.length > 0) {
+    throw new Misuse('Put -- before the command that is to run.')
+  }
+  const names = tokens.flatMap((token) => (token.kind === 'option' ? token.name : []))
+  const twice = names.find((name, at) => names.indexOf(name) < at)
+  if (twice !== undefined) throw new Misuse(`--${twice} is given twice.`)
   const flags = values as Call['flags']
   if (flags['help'] === true) return { flags, args: {}, rest: [] }
   const missing = Object.entries(known).find(
     ([name, { required }]) => required === true && flags[name] === undefined,
   )
   if (missing !== undefined) throw new Misuse(`--${missing[0]} is needed.`)
-  return { flags, args: argsOf(command.args ?? [], positionals), rest: [] }
+  return { flags, args: argsOf(command.args ?? [], positionals), rest }
 }
 
 /** `parseArgs` knows no flag whose value may be left out. */

@@ -4,6 +4,7 @@ import {
   type Call,
   type Command,
   done,
+  Failed,
   failed,
   Misuse,
   misused,
@@ -12,9 +13,11 @@ import {
 import { commands } from './commands/index.ts'
 import { type Config, findConfig, readConfig } from './config.ts'
 import { type Failure, failureOf } from './failure.ts'
+import { nearest } from './nearest.ts'
 import { type Line, readLine } from './read-line.ts'
+import { settingsOf } from './settings.ts'
 import { cleanJson, cleanLines } from './terminal/clean-text.ts'
-import { usage, usageOf } from './usage.ts'
+import { flagsOf, usage, usageOf } from './usage.ts'
 
 /** Runs one command line and gives the exit code. Never throws. */
 export async function run(typed: readonly string[], around: Surroundings): Promise<number> {
@@ -26,13 +29,14 @@ export async function run(typed: readonly string[], around: Surroundings): Promi
     // What was typed is repeated only if it is a word: it may be a database URL.
     const shown = /^[\w-]{1,40}$/.test(first ?? '') ? `: ${first}` : ''
     const reason = first === undefined ? 'A command is needed' : `No such command${shown}`
-    return misuse(`${reason}.`, undefined, typed, around)
+    const names = commands.map(({ name }) => name)
+    return misuse(`${reason}.${meant(first ?? '', names, '')}`, undefined, typed, around)
   }
   let line: Line
   try {
     line = readLine(command, rest)
   } catch (error) {
-    return misuse(misuseOf(error), command, typed, around)
+    return misuse(misuseOf(error, command), command, typed, around)
   }
   if (line.flags['help'] === true) return say(around, usageOf(command))
   return attempt(command, line, typed, around)
@@ -55,14 +59,14 @@ async function attempt(
     progress.end()
     const wrong = error instanceof Misuse ? error.message : wrongValue(error, command, line)
     if (wrong !== undefined) return misuse(wrong, command, typed, around)
-    const failure = failureOf(error)
+    const failure = error instanceof Failed ? error.failure : failureOf(error)
     const text = [`holdfast ${command.name}: ${failure.message}`, failure.next]
     around.err(
       asJson
         ? `${cleanJson({ error: failure })}\n`
         : `${cleanLines(text.filter((each) => each !== '').join('\n'))}\n`,
     )
-    return failed
+    return error instanceof Failed ? error.exitCode : failed
   }
 }
 
@@ -76,8 +80,9 @@ function misuse(
   const help = ['holdfast', command?.name, '--help'].filter((word) => word !== undefined).join(' ')
   const failure: Failure = { code: 'USAGE', message, next: `Run \`${help}\`.` }
   const shown = command === undefined ? usage() : usageOf(command)
+  const ours = typed.includes('--') ? typed.slice(0, typed.indexOf('--')) : typed
   around.err(
-    typed.includes('--json')
+    ours.includes('--json')
       ? `${cleanJson({ error: failure })}\n`
       : `${cleanLines(message)}\n\n${shown}`,
   )
@@ -112,24 +117,11 @@ function callOf(
   around: Surroundings,
   progress: Progress,
 ): Call {
-  const { environment, out, err } = around
-  /** Flags over environment over configuration file. */
-  const setting = (flag: string, variables: readonly string[], configured: string | undefined) => {
-    const value = line.flags[flag]
-    if (typeof value === 'string') return value
-    return (
-      variables.map((name) => environment[name] || undefined).find((each) => each !== undefined) ??
-      configured
-    )
-  }
+  const { out, err } = around
   const asJson = line.flags['json'] === true
-  const schema = setting('schema', ['HOLDFAST_SCHEMA'], config.schema)
+  const { schema, databaseUrl, urlFor } = settingsOf(line.flags, config, around)
   const database: Call['database'] = async (use) => {
-    const variables = ['HOLDFAST_DATABASE_URL', 'DATABASE_URL']
-    const url = setting('database-url', variables, config.databaseUrl)
-    if (url === undefined) {
-      throw new Misuse(`${command.name} needs a database: set DATABASE_URL or pass --database-url.`)
-    }
+    const url = urlFor(command.name)
     // Only now: --help must not wait for a client to load, nor fail without one.
     const { withDatabase } = await import('./open-database.ts')
     return await withDatabase(url, use)
@@ -141,6 +133,7 @@ function callOf(
   return {
     ...line,
     schema,
+    databaseUrl,
     config,
     asJson,
     around,
@@ -190,10 +183,18 @@ function progressOn({ terminal, err }: Surroundings, asJson: boolean): Progress 
 }
 
 /** The first sentence; an argument that belongs to no flag is not repeated. */
-function misuseOf(error: unknown): string {
+function misuseOf(error: unknown, command: Command): string {
   const { code, message } = error as Error & { readonly code?: string }
   if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') return 'Only flags can follow the command.'
-  return `${(message.split(/\.\s|\n/)[0] as string).replace(/\.$/, '')}.`
+  const told = `${(message.split(/\.\s|\n/)[0] as string).replace(/\.$/, '')}.`
+  if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return told
+  const [, flag = ''] = /'--([\w-]+)/.exec(message) ?? []
+  return `${told}${meant(flag, Object.keys(flagsOf(command)), '--')}`
+}
+
+function meant(typed: string, words: readonly string[], before: string): string {
+  const word = nearest(typed, words)
+  return word === undefined ? '' : ` Did you mean ${before}${word}?`
 }
 
 function say(around: Surroundings, text: string): number {

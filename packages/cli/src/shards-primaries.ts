@@ -1,6 +1,8 @@
 import { createMoves, type Moves, type MovesOptions, type MovingPrimary } from 'holdfast/shards'
 import type { PoolClient } from 'pg'
-import { type Call, Misuse } from './command.ts'
+import { type Call, Failed, Misuse } from './command.ts'
+import { checkedUrl } from './database-url.ts'
+import { failureOf } from './failure.ts'
 
 /** A primary in the configuration file: its URL, and how other primaries reach it if that is not the same. */
 export type ShardSetting = string | { readonly url: string; readonly peerUrl?: string }
@@ -25,11 +27,29 @@ export async function withPrimaries<T>(
     if (next === undefined) return await use(opened)
     const [name, setting] = next
     const { url, peerUrl = url } = typeof setting === 'string' ? { url: setting } : setting
+    checkedUrl(url, `shards.${name} of the configuration file`)
+    checkedUrl(peerUrl, `shards.${name}.peerUrl of the configuration file`)
     return await withDatabase(url, (driver) =>
       open(at + 1, { ...opened, [name]: { driver, connection: peerUrl } }),
     )
   }
   return await open(0, {})
+}
+
+/** Asks each of them something, so that who does not answer is told by name. @throws Failed */
+export async function assertReachable(
+  primaries: Readonly<Record<string, MovingPrimary<PoolClient>>>,
+): Promise<void> {
+  await Promise.all(
+    Object.entries(primaries).map(async ([name, { driver }]) => {
+      try {
+        await driver.transaction(async () => undefined, { scopes: [] })
+      } catch (error) {
+        const failure = failureOf(error)
+        throw new Failed({ ...failure, message: `Primary ${name}: ${failure.message}` })
+      }
+    }),
+  )
 }
 
 /** Moves between them. */

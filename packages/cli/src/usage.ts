@@ -22,7 +22,7 @@ const connection: Readonly<Record<string, Flag>> = {
     type: 'string',
     value: '<url>',
     about:
-      'Where to connect; else HOLDFAST_DATABASE_URL or DATABASE_URL, which other users of the machine cannot see',
+      'Where to connect; else HOLDFAST_DATABASE_URL or DATABASE_URL, of the environment or of .env, which other users of the machine cannot see',
   },
 }
 
@@ -37,8 +37,10 @@ export function usage(): string {
   return `Usage: holdfast <command> [flags]\n\n${columns(list)}\nholdfast <command> --help lists the flags of a command.\n`
 }
 
-function synopsis({ name, args = [] }: Command): string {
-  return [name, ...args.map(argumentText)].join(' ')
+function synopsis({ name, args = [], runsCommand }: Command): string {
+  return [name, ...args.map(argumentText), ...(runsCommand === true ? ['-- <command>'] : [])].join(
+    ' ',
+  )
 }
 
 function argumentText({ name, words, optional }: Argument): string {
@@ -57,7 +59,11 @@ export function usageOf(command: Command): string {
       return [shown, flag.required === true ? `${flag.about} (required)` : flag.about] as const
     }),
   ]
-  return `Usage: holdfast ${synopsis(command)} [flags]\n\n${command.about}.\n${list.length === 0 ? '' : `\n${columns(list)}`}`
+  const line =
+    command.runsCommand === true
+      ? `${command.name} [flags] -- <command>`
+      : `${synopsis(command)} [flags]`
+  return `Usage: holdfast ${line}\n\n${command.about}.\n${list.length === 0 ? '' : `\n${columns(list)}`}`
 }
 
 function columns(list: readonly (readonly [string, string])[]): string {

@@ -1,11 +1,11 @@
 import { Activities, type Activity, type Method, type Subject } from './core/activity.ts'
 import { durationMs } from './core/duration.ts'
 import { holdfastError } from './core/errors.ts'
-import { optionsGiven } from './core/given.ts'
-import { endedInTime, type StopOptions, type Stopped } from './core/stopping.ts'
+import { endedInTime, stopOptions, type StopOptions, type Stopped } from './core/stopping.ts'
 import { within } from './core/within.ts'
 import { goneSignal } from './leases/held-lease.ts'
 import type { Lease } from './leases/index.ts'
+import { optionsGiven } from './core/known-options.ts'
 
 /** Something that `close` could not bring to an end. What it holds in the database ends by itself. */
 export interface LeftBehind extends Subject {
@@ -130,7 +130,7 @@ export class Closing {
 
   /** A second call is the same close: it resolves with what the first one did. */
   async close(given?: StopOptions): Promise<Closed> {
-    const options = optionsGiven(given)
+    const options = optionsGiven(given, stopOptions)
     const mostMs = waitsMs(options)
     this.#closed ??= this.#close(options, mostMs)
     return await this.#closed

@@ -52,6 +52,16 @@ import {
   type Transactions,
   type TxOptions,
 } from './tx/index.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from './core/known-options.ts'
+import { assertDriver } from './core/client-kind.ts'
+import { ledgerOptions } from './ledger/known-options.ts'
+import { leasesOptions } from './leases/known-options.ts'
+import { lockOptions } from './locks/known-options.ts'
+import { observerOptions } from './observe/known-options.ts'
+import { onceRoomOptions } from './once/known-options.ts'
+import { rowsOptions } from './rows/known-options.ts'
+import { scheduleRoomOptions } from './schedule/known-options.ts'
+import { resolveOptions, txOptions } from './tx/known-options.ts'
 
 export type { Closed, LeftBehind } from './closing.ts'
 export type { Driver, Isolation } from './core/driver.ts'
@@ -190,10 +200,9 @@ export interface Holdfast<Tx> {
  * const hf = createHoldfast(fromPrisma(prisma))
  * await hf.guard(lockKey('image-upload', userId), async (tx) => { …check, then write… })
  */
-export function createHoldfast<Tx>(
-  driver: Driver<Tx>,
-  options: HoldfastOptions = {},
-): Holdfast<Tx> {
+export function createHoldfast<Tx>(driver: Driver<Tx>, given: HoldfastOptions = {}): Holdfast<Tx> {
+  assertDriver(driver, 'createHoldfast')
+  const options = optionsGiven(given, holdfastOptions)
   const {
     schema = 'holdfast',
     resolveFor = '10 s',
@@ -204,16 +213,17 @@ export function createHoldfast<Tx>(
   const closing = new Closing()
   if (rootClient !== undefined) chooseRootClient(driver, rootClient)
   const tx = closing.face(createTransactions(driver, txDefaults), transaction)
-  const { waitMs: lockWait = wait } = options.locks ?? {}
-  const lockOptions = withShared({ tx: txDefaults, wait: lockWait }, options.locks)
-  const locks = closing.face(createLocks(driver, lockOptions), calls('locks'), {
+  const { waitMs: lockWait = wait, ...ofLocks } = options.locks ?? {}
+  assertOneOf(options.locks ?? {}, 'wait', 'waitMs')
+  const locking = withShared({ tx: txDefaults, wait: lockWait }, ofLocks)
+  const locks = closing.face(createLocks(driver, locking), calls('locks'), {
     guard: transaction,
     tryGuard: transaction,
   })
   const observing = withShared({ schema }, options.observe)
   const observer = createObserver(driver, observing)
   const record = (recorderOptions?: RecorderOptions): Promise<Recorder> =>
-    startRecorder(driver, { ...observing, ...recorderOptions })
+    startRecorder(driver, { schema: observing.schema ?? schema, ...recorderOptions })
   const kernel = createKernel(driver, withShared({ schema, resolveFor }, options.ledger))
   return {
     tx,
@@ -276,7 +286,10 @@ export function createHoldfast<Tx>(
       }),
     stock: (wanted) => closing.face(createStock(kernel, wanted), operation, ofHolds),
     claims: ((wanted: ClaimsOptions) => {
-      const claims = createClaims(driver, withShared({ resolveFor }, inSchema(wanted)))
+      // One that is claimed in the caller's transaction has no answers to ask for again.
+      const ours =
+        (wanted as { mode?: unknown } | undefined)?.mode === 'transaction' ? {} : { resolveFor }
+      const claims = createClaims(driver, withShared<ClaimsOptions>(ours, inSchema(wanted)))
       return claimsFace(tableNameOf(wanted), claims)
     }) as Holdfast<Tx>['claims'],
     work: (wanted) => {
@@ -307,6 +320,20 @@ export function createHoldfast<Tx>(
     }
     return closing.face(claims, calls(name), marks as Marks<C>)
   }
+}
+
+const holdfastOptions: KnownOptions<HoldfastOptions> = {
+  ...resolveOptions,
+  schema: 'text',
+  wait: 'checked',
+  tx: { ...txOptions, rootClient: 'checked' },
+  locks: lockOptions,
+  observe: observerOptions,
+  rows: rowsOptions,
+  ledger: ledgerOptions,
+  leases: leasesOptions,
+  once: onceRoomOptions,
+  schedule: scheduleRoomOptions,
 }
 
 const transaction: Subject = { what: 'transaction', name: '' }

@@ -1,4 +1,16 @@
 /** Options in, report out: a runner on the database, the search over it. */
+import {
+  aBoolean,
+  aFunction,
+  aNumber,
+  anObject,
+  assertOptions,
+  aText,
+  either,
+  type KnownOptions,
+  isFalse,
+  oneOf,
+} from './core/known-options.ts'
 import type { Progress, Report, Said } from './core/model.ts'
 import { progressLine } from './report/progress.ts'
 import { createRunner } from './run/create-runner.ts'
@@ -92,8 +104,9 @@ export interface ExploreOptions {
  * ```
  */
 export async function explore(options: ExploreOptions): Promise<Report> {
+  assertOptions(options, exploreOptions)
   const url = databaseUrl('explore()', options.url)
-  const names = Object.keys(options.flows)
+  const names = Object.keys(options.flows ?? {})
   if (names.length < 2 || names.length > 26)
     throw new Error('explore() needs two or more flows, at most 26')
   if (options.oracle === false && options.invariant === undefined)
@@ -132,6 +145,39 @@ export async function explore(options: ExploreOptions): Promise<Report> {
     ...findings,
   }
 }
+
+const aList = [Array.isArray, 'a list of lists of flows'] as const
+
+type Words<N extends 'state' | 'deadlocks' | 'autocommit'> = NonNullable<ExploreOptions[N]>
+
+/** What `record()` has as well. */
+export const commonOptions: KnownOptions<
+  Pick<ExploreOptions, 'name' | 'url' | 'seed' | 'state' | 'oracle' | 'outcome'>
+> = {
+  name: aText,
+  // What is missing, as an environment variable may be, is told by its own words.
+  url: aText,
+  seed: aFunction,
+  state: oneOf<Words<'state'>>({ restore: true, clone: true }),
+  oracle: either(isFalse, anObject),
+  outcome: aFunction,
+}
+
+const exploreOptions = {
+  ...commonOptions,
+  flows: anObject,
+  invariant: aFunction,
+  symmetric: either(aBoolean, aList),
+  crash: either(aBoolean, anObject),
+  deadlocks: oneOf<Words<'deadlocks'>>({ report: true, fail: true }),
+  autocommit: oneOf<Words<'autocommit'>>({ split: true, atomic: true }),
+  budget: { schedules: aNumber, ms: aNumber, steps: aNumber } satisfies KnownOptions<
+    NonNullable<ExploreOptions['budget']>
+  >,
+  replay: aText,
+  rng: aNumber,
+  onProgress: aFunction,
+} satisfies KnownOptions<ExploreOptions>
 
 function groupsOf(symmetric: ExploreOptions['symmetric'], names: readonly string[]): number[][] {
   if (symmetric === undefined || symmetric === false) return []

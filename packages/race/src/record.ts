@@ -1,6 +1,7 @@
 /** One flow by itself: what it sends, touches, locks and answers. */
+import { aFunction, assertOptions, type KnownOptions } from './core/known-options.ts'
 import type { FinalTable, FlowOutcome, Note, Step } from './core/model.ts'
-import type { ExploreOptions } from './explore.ts'
+import { commonOptions, type ExploreOptions } from './explore.ts'
 import { type MomentKind, readHistory, type Transaction } from './report/history.ts'
 import { createRunner } from './run/create-runner.ts'
 import type { Flow } from './run/options.ts'
@@ -57,6 +58,7 @@ export interface Recording {
  * Throws if the flow does not come to its end: it hangs, or waits for a lock of somebody else.
  */
 export async function record(options: RecordOptions): Promise<Recording> {
+  assertOptions(options, recordOptions)
   const { flow, name = 'flow', ...rest } = options
   const url = databaseUrl('record()', options.url)
   using _turn = await takeTurn()
@@ -87,3 +89,5 @@ export async function record(options: RecordOptions): Promise<Recording> {
     server: runner.server,
   }
 }
+
+const recordOptions = { ...commonOptions, flow: aFunction } satisfies KnownOptions<RecordOptions>

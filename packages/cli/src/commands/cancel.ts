@@ -1,6 +1,6 @@
 import { createInterventions } from 'holdfast/observe'
 import { type Command, done, failed, Misuse, unconfirmed, yesFlag } from '../command.ts'
-import { pidOf } from '../number-flag.ts'
+import { noSession, pidOf } from '../number-flag.ts'
 import { count, sessionName, stateText } from '../render/words.ts'
 import { queryText } from '../render/lock-tree.ts'
 import { cancelCommand } from '../render/why.ts'
@@ -31,10 +31,7 @@ export const cancel: Command = {
     return await observe(async (observer, driver) => {
       const session = await observer.session(pid)
       // Those of other databases are for whoever looks at these.
-      if (session === undefined || session.database !== undefined) {
-        print({ pid, done: false }, `No client of this database has a session with pid ${pid}.\n`)
-        return failed
-      }
+      if (session === undefined || session.database !== undefined) throw noSession(pid)
       const { waiters } = session
       const verb = terminate ? 'end the session of' : 'cancel the statement of'
       const what = `${sessionName(session)}, pid ${pid}, user ${session.user}, ${stateText(session)}; ${count(waiters, 'session')} ${waiters === 1 ? 'waits' : 'wait'} for it`

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { type Call, type Command, failed, Misuse } from '../command.ts'
+import { type Call, type Command, Failed, failed, Misuse } from '../command.ts'
 import { isOwn } from '../is-own.ts'
 
 export const console: Command = {
@@ -13,10 +13,11 @@ export const console: Command = {
   async run(call) {
     const program = findConsole(call.around.folder)
     if (program === undefined) {
-      call.tell(
-        'The console is a package of its own, which is not installed here.\n  npm install --save-dev @holdfast/console\nor run it without installing it: npx @holdfast/console',
-      )
-      return failed
+      throw new Failed({
+        code: 'CONSOLE_MISSING',
+        message: 'The console is a package of its own, which is not installed here.',
+        next: 'Run `npm install --save-dev @holdfast/console`, or without installing it `npx @holdfast/console`.',
+      })
     }
     return await runConsole(program, call)
   },
@@ -49,22 +50,20 @@ function findConsole(folder: string): string | undefined {
 }
 
 /** What the configuration file says becomes flags and variables that ours and the caller's go before. */
-async function runConsole(program: string, { config, rest, around }: Call): Promise<number> {
+async function runConsole(
+  program: string,
+  { config, rest, around, databaseUrl, schema }: Call,
+): Promise<number> {
   const configured = Object.entries(config.console ?? {}).flatMap(([name, value]) =>
     value === true ? [`--${name}`] : value === false ? [] : [`--${name}`, String(value)],
   )
   const { environment } = around
-  const known = environment['HOLDFAST_DATABASE_URL'] || environment['DATABASE_URL']
   const child = spawn(process.execPath, [program, ...configured, ...rest], {
     stdio: 'inherit',
     env: {
       ...environment,
-      ...(known || config.databaseUrl === undefined
-        ? {}
-        : { HOLDFAST_DATABASE_URL: config.databaseUrl }),
-      ...(environment['HOLDFAST_SCHEMA'] || config.schema === undefined
-        ? {}
-        : { HOLDFAST_SCHEMA: config.schema }),
+      ...(databaseUrl === undefined ? {} : { HOLDFAST_DATABASE_URL: databaseUrl }),
+      ...(schema === undefined ? {} : { HOLDFAST_SCHEMA: schema }),
     },
   })
   // A signal from a terminal reaches both; one that is sent to us alone is handed on.

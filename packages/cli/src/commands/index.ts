@@ -4,8 +4,10 @@ import { cancel } from './cancel.ts'
 import { claims } from './claims.ts'
 import { console } from './console.ts'
 import { doctor } from './doctor.ts'
+import { exec } from './exec.ts'
 import { grants } from './grants.ts'
 import { holds } from './holds.ts'
+import { init } from './init.ts'
 import { jobs } from './jobs.ts'
 import { leases } from './leases.ts'
 import { ledger } from './ledger.ts'
@@ -15,15 +17,18 @@ import { migrate } from './migrate.ts'
 import { plan } from './plan.ts'
 import { schedules } from './schedules.ts'
 import { shards } from './shards.ts'
+import { skill } from './skill.ts'
 import { top } from './top.ts'
 import { why } from './why.ts'
 
 /** Every command, in the order `--help` lists them. */
 export const commands: readonly Command[] = [
+  init,
   migrate,
   plan,
   grants,
   doctor,
+  exec,
   locks,
   top,
   why,
@@ -38,4 +43,5 @@ export const commands: readonly Command[] = [
   schedules,
   shards,
   console,
+  skill,
 ]

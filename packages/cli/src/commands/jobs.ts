@@ -4,8 +4,10 @@ import {
   type Call,
   type Command,
   done as succeeded,
+  type Failed,
   failed,
   Misuse,
+  notFound,
   unconfirmed,
   yesFlag,
 } from '../command.ts'
@@ -96,14 +98,12 @@ async function list({ flags, around, printPainted }: Call, dead: Dead): Promise<
 /** A key of several columns is written with commas. */
 const keyOf = (job: string): string[] => job.split(',')
 
-function notThere({ print }: Call, job: string): number {
-  print({ job, found: false }, 'There is no dead job with this id.\n')
-  return failed
-}
+const notThere = (): Failed =>
+  notFound('There is no dead job with this id.', 'Run `holdfast jobs`, which lists them.')
 
 async function show(call: Call, dead: Dead, job: string): Promise<number> {
   const found = await dead.get(keyOf(job))
-  if (found === undefined) return notThere(call, job)
+  if (found === undefined) throw notThere()
   const lines = renderDeadJob(found, lookOf(call.around.terminal))
   call.printPainted({ job: found, found: true }, `${lines.join('\n')}\n`)
   return succeeded
@@ -119,7 +119,7 @@ async function change(
   const keys =
     job === 'all' ? (await dead.list({ limit })).rows.map(({ key }) => key) : [keyOf(job)]
   if (call.flags['yes'] !== true) {
-    if (job !== 'all' && (await dead.get(keyOf(job))) === undefined) return notThere(call, job)
+    if (job !== 'all' && (await dead.get(keyOf(job))) === undefined) throw notThere()
     const would = verb === 'retry' ? 'let workers try again' : 'delete for good'
     call.print(
       { verb, jobs: keys, done: [] },
@@ -129,6 +129,7 @@ async function change(
   }
   const outcome: DeadOutcome = await dead[verb](keys, { by: `holdfast jobs ${verb}` })
   const { done, missing, taken } = outcome
+  if (job !== 'all' && missing.length > 0) throw notThere()
   const told = [
     `${verb === 'retry' ? 'Can be claimed again' : 'Deleted'}: ${done.length}.`,
     ...(missing.length === 0 ? [] : [`Not dead, or not there: ${missing.length}.`]),

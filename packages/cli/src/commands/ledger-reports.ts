@@ -1,5 +1,5 @@
 import type { Ledger, UsageBy, UsageOptions } from 'holdfast/ledger'
-import { type Call, done, failed, Misuse, unconfirmed } from '../command.ts'
+import { type Call, done, Misuse, notFound, unconfirmed } from '../command.ts'
 import { numberOf } from '../number-flag.ts'
 import { lookOf } from '../render/look.ts'
 import { cleanText } from '../terminal/clean-text.ts'
@@ -7,8 +7,21 @@ import { renderFollowers, renderKeys, renderUsage } from '../render/ledger-repor
 
 type Books = Ledger<unknown>
 
-/** A name that was mistyped looks the same as a book that nobody has used. */
-const unused = 'No key of this book was used yet. `holdfast ledger books` shows their names.'
+const unused = 'No key of this book was used yet.'
+
+/** A name that was mistyped must not look like a book that nobody has used yet. @throws Failed */
+export async function assertBook(
+  ledger: Pick<Books, 'books' | 'keys'>,
+  book: string,
+): Promise<void> {
+  if ((await ledger.books()).some((each) => each.book === book)) return
+  // Books of `ledger.apply` are used without being declared.
+  if ((await ledger.keys(book, { limit: 1, amounts: 'bigint' })).keys.length > 0) return
+  throw notFound(
+    'There is no book of this name.',
+    'Run `holdfast ledger books`, which shows their names.',
+  )
+}
 
 export async function listKeys(call: Call, ledger: Books, book: string): Promise<number> {
   const { flags, around, printPainted } = call
@@ -19,14 +32,14 @@ export async function listKeys(call: Call, ledger: Books, book: string): Promise
     amounts: 'bigint',
     ...(typeof after === 'string' ? { after } : {}),
   })
-  const isUnknown = page.keys.length === 0 && after === undefined
+  if (page.keys.length === 0) await assertBook(ledger, book)
   const lines =
     page.keys.length === 0
-      ? [isUnknown ? unused : 'No more keys.']
+      ? [after === undefined ? unused : 'No more keys.']
       : renderKeys(page.keys, lookOf(around.terminal))
   if (page.next !== undefined) lines.push('', `More: --after ${quoted(cleanText(page.next))}`)
   printPainted(withTexts(page), `${lines.join('\n')}\n`)
-  return isUnknown ? failed : done
+  return done
 }
 
 export async function showUsage(call: Call, ledger: Books, book: string): Promise<number> {
@@ -45,16 +58,15 @@ export async function showUsage(call: Call, ledger: Books, book: string): Promis
     ...(typeof key === 'string' ? { key } : {}),
     ...(typeof scope === 'string' ? { scope } : {}),
   })
-  const isUnknown =
-    usage.rows.length === 0 && (await ledger.keys(book, { limit: 1 })).keys.length === 0
-  const lines = isUnknown ? [unused] : renderUsage(usage.rows, { by, per }, lookOf(around.terminal))
+  if (usage.rows.length === 0) await assertBook(ledger, book)
+  const lines = renderUsage(usage.rows, { by, per }, lookOf(around.terminal))
   if (!usage.complete)
     lines.push(
       '',
       'Something of this time may have been dropped or forgotten: the sums may be too low.',
     )
   printPainted(withTexts(usage), `${lines.join('\n')}\n`)
-  return isUnknown ? failed : done
+  return done
 }
 
 export async function listFollowers(call: Call, ledger: Books): Promise<number> {
@@ -68,13 +80,17 @@ export async function unfollow(call: Call, ledger: Books, name: string): Promise
   const followers = await ledger.followers()
   const isKnown = followers.some((one) => one.name === name)
   const isDone = call.flags['yes'] === true && isKnown && (await ledger.unfollow(name))
-  const words = !isKnown
-    ? 'Nobody follows under this name.'
-    : isDone
-      ? 'Forgotten. Movements it has not read may be dropped now.'
-      : 'It would be forgotten, and movements it has not read might be dropped.\nNothing was changed: say --yes to do it.'
+  if (!isKnown) {
+    throw notFound(
+      'Nobody follows under this name.',
+      'Run `holdfast ledger followers`, which shows their names.',
+    )
+  }
+  const words = isDone
+    ? 'Forgotten. Movements it has not read may be dropped now.'
+    : 'It would be forgotten, and movements it has not read might be dropped.\nNothing was changed: say --yes to do it.'
   call.print({ name, known: isKnown, done: isDone }, `${words}\n`)
-  return isDone ? done : isKnown ? unconfirmed : failed
+  return isDone ? done : unconfirmed
 }
 
 function momentOf(value: unknown, flag: string): Date | undefined {

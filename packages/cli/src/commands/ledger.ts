@@ -2,7 +2,7 @@ import { createHoldfast } from 'holdfast'
 import type { BookDeclaration } from 'holdfast/ledger'
 import { type Call, type Command, done, Misuse, unconfirmed, yesFlag } from '../command.ts'
 import { numberOf } from '../number-flag.ts'
-import { listFollowers, listKeys, showUsage, unfollow } from './ledger-reports.ts'
+import { assertBook, listFollowers, listKeys, showUsage, unfollow } from './ledger-reports.ts'
 import { renderAccount, renderBooks } from '../render/reports.ts'
 import { lookOf } from '../render/look.ts'
 
@@ -81,17 +81,18 @@ export const ledger: Command = {
 }
 
 async function show(
-  { flags, around, observe, printPainted }: Call,
+  { flags, schema, around, observe, printPainted }: Call,
   book: string,
   key: string,
 ): Promise<number> {
   const { scope, before } = flags
   const movements = numberOf(flags['movements'], 'movements') ?? 20
-  await observe(async (observer) => {
+  await observe(async (observer, driver) => {
     const report = await observer.account(
       { book, key, ...(typeof scope === 'string' ? { scope } : {}) },
       { movements, ...(typeof before === 'string' ? { before } : {}) },
     )
+    if (report.accounts.length === 0) await assertBook(ledgerOf(driver, schema), book)
     const look = lookOf(around.terminal)
     printPainted(report, `${renderAccount(report, look).join('\n')}\n`)
   })

@@ -1,5 +1,6 @@
+import { HoldfastError } from 'holdfast/errors'
 import { createInterventions, type Interventions } from 'holdfast/observe'
-import { type Call, type Command, done, failed, Misuse, unconfirmed, yesFlag } from '../command.ts'
+import { type Call, type Command, done, Misuse, unconfirmed, yesFlag } from '../command.ts'
 import { renderSchedules } from '../render/reports.ts'
 import { lookOf } from '../render/look.ts'
 
@@ -31,10 +32,15 @@ async function list({ args, around, observe, printPainted }: Call): Promise<numb
   await observe(async (observer) => {
     const all = await observer.schedules()
     const found = name === undefined ? all : all.filter((each) => each.name === name)
+    if (name !== undefined && found.length === 0) throw notKnown(name)
     const look = lookOf(terminal)
     printPainted({ schedules: found }, `${renderSchedules(found, look).join('\n')}\n`)
   })
   return done
+}
+
+function notKnown(name: string): HoldfastError {
+  return new HoldfastError('OBSERVE_NO_SUCH_SCHEDULE', { about: '', details: { schedule: name } })
 }
 
 type Verb = 'pause' | 'resume' | 'run'
@@ -74,11 +80,12 @@ async function change(call: Call, verb: Verb, name: string): Promise<number> {
   return await call.observe(async (observer, driver) => {
     if (call.flags['yes'] !== true) {
       const isKnown = (await observer.schedules()).some((each) => each.name === name)
-      const words = isKnown
-        ? `Would ${would}.\nNothing was done: add --yes.\n`
-        : 'No schedule of this name was ever started: holdfast schedules shows their names.\n'
-      call.print({ schedule: name, known: isKnown, done: false }, words)
-      return isKnown ? unconfirmed : failed
+      if (!isKnown) throw notKnown(name)
+      call.print(
+        { schedule: name, known: true, done: false },
+        `Would ${would}.\nNothing was done: add --yes.\n`,
+      )
+      return unconfirmed
     }
     const schema = call.schema === undefined ? {} : { schema: call.schema }
     const told = await apply(createInterventions(driver, schema), name)

@@ -20,7 +20,7 @@ import {
 } from '../render/shards.ts'
 import { count } from '../render/words.ts'
 import { lookOf } from '../render/look.ts'
-import { withMoves, withPrimaries } from '../shards-primaries.ts'
+import { assertReachable, withMoves, withPrimaries } from '../shards-primaries.ts'
 
 export const shards: Command = {
   name: 'shards',
@@ -93,6 +93,7 @@ async function init(call: Call): Promise<number> {
   return await withPrimaries(call, async (primaries) => {
     const names = Object.keys(primaries)
     if (call.flags['yes'] !== true) return would(call, `make ${names.join(', ')} one cluster`)
+    await assertReachable(primaries)
     const drivers = Object.fromEntries(
       Object.entries(primaries).map(([name, { driver }]) => [name, driver]),
     )

@@ -1,5 +1,5 @@
-import { type Command, done, failed } from '../command.ts'
-import { pidOf } from '../number-flag.ts'
+import { type Command, done } from '../command.ts'
+import { noSession, pidOf } from '../number-flag.ts'
 import { chainTo, endCommand, renderWhy } from '../render/why.ts'
 
 export const why: Command = {
@@ -17,8 +17,7 @@ export const why: Command = {
       const chain = alone === undefined ? known : [alone]
       const { terminal } = call.around
       if (chain.length === 0) {
-        call.print({ chain }, `No client of this database has a session with pid ${pid}.\n`)
-        return failed
+        throw noSession(pid)
       }
       const root = chain.at(-1)
       const command =

@@ -42,7 +42,7 @@ test('R10: dead jobs are listed, shown, retried and deleted, and nothing changes
   for (const verb of ['show', 'retry', 'delete']) {
     expect(await holdfast(verb, 'nonsense')).toMatchObject({ code: 2 })
     // Also where it would not do it yet.
-    expect((await holdfast(verb, '00000000-0000-4000-8000-000000000000')).out).toContain(
+    expect((await holdfast(verb, '00000000-0000-4000-8000-000000000000')).err).toContain(
       'no dead job',
     )
   }

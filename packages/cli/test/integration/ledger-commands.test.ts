@@ -96,10 +96,10 @@ describe('reports', () => {
   })
 
   test.each(['keys', 'usage'])('say that nobody knows the book: %s', async (verb) => {
-    const { code, out } = await holdfast('ledger', verb, 'mistyped')
-    expect({ code, out }).toEqual({
+    expect(await holdfast('ledger', verb, 'mistyped')).toMatchObject({
       code: 1,
-      out: 'No key of this book was used yet. `holdfast ledger books` shows their names.\n',
+      out: '',
+      err: 'holdfast ledger: There is no book of this name.\nRun `holdfast ledger books`, which shows their names.\n',
     })
   })
 

@@ -170,7 +170,7 @@ describe('locks, why and cancel', () => {
       for (const flags of [[], seen, ['--terminate', ...seen]]) {
         expect(await holdfast('cancel', pid, ...flags)).toMatchObject({
           code: 1,
-          out: expect.stringContaining('No client of this database'),
+          err: expect.stringContaining('No client of this database'),
         })
       }
       expect((await elsewhere.query('SELECT 1')).rowCount).toBe(1)
@@ -306,7 +306,7 @@ describe('schedules', () => {
     expect(ran).toBe(1)
     expect(await holdfast('schedules', 'pause', 'nightlyy')).toMatchObject({
       code: 1,
-      out: expect.stringMatching(/^No schedule of this name/),
+      err: expect.stringContaining('OBSERVE_NO_SUCH_SCHEDULE'),
     })
     const unknown = await holdfast('schedules', 'pause', 'nightlyy', '--yes', '--json')
     expect(unknown.code).toBe(1)

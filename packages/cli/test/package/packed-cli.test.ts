@@ -96,6 +96,8 @@ describe('the packed command', () => {
       const { stdout } = await run('node', [program, name, '--help'])
       expect(stdout).toContain(`Usage: holdfast ${name}`)
     }
+    const added = await run('node', [program, 'skill', 'add'], { cwd: bare })
+    expect(added.stdout).toContain('files into .claude/skills/holdfast')
     const failing = run('node', [program, 'console'], { cwd: bare })
     await expect(failing).rejects.toMatchObject({
       code: 1,

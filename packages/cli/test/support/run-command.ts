@@ -34,6 +34,7 @@ export async function runCommand(
     environment,
     folder,
     stopSignal: () => new AbortController().signal,
+    onSignals: () => () => undefined,
     out: (text) => (out += text),
     err: (text) => (err += text),
     terminal: {

@@ -53,7 +53,7 @@ describe('what is not understood', () => {
   const of = (command: string): string => `Run \`holdfast ${command} --help\`.`
   test.each([
     [['--json'], 'No such command: --json.', general],
-    [['migarte', '--json'], 'No such command: migarte.', general],
+    [['migarte', '--json'], 'No such command: migarte. Did you mean migrate?', general],
     [[secret, '--json'], 'No such command.', general],
     [['--json', 'migrate'], 'No such command: --json.', general],
     [['migrate', '--json', '--nope'], "Unknown option '--nope'.", of('migrate')],

@@ -26,6 +26,7 @@ test('a key that is pressed while it looks is not lost', async () => {
     asJson: false,
     around: {
       stopSignal: () => new AbortController().signal,
+      onSignals: () => () => undefined,
       terminal: {
         paint: plain,
         size: () => ({ columns: 100, rows: 20 }),

@@ -1,3 +1,14 @@
+import {
+  aBoolean,
+  aFunction,
+  aNumber,
+  anObject,
+  aText,
+  either,
+  type KnownOptions,
+  type OptionForm,
+  texts,
+} from '../core/known-options.ts'
 import type { Authenticate } from '../auth/authenticator.ts'
 import type { Revocations } from '../auth/revocations.ts'
 import type { ConsoleToken } from '../auth/tokens.ts'
@@ -71,4 +82,47 @@ export interface ConsoleOptions extends DatabaseSource {
   readonly trustProxy?: TrustProxy
   /** Instead of it: where a request comes from, to slow down who guesses tokens. @defaultValue what an adapter knows */
   readonly clientAddress?: (request: Request) => string | undefined
+}
+
+const aList: OptionForm = [Array.isArray, 'a list']
+/** Whoever reads it says more. */
+const anything: OptionForm = [() => true, 'anything']
+
+const source = {
+  driver: anObject,
+  observer: anObject,
+  schema: aText,
+  claims: aList,
+  ownApplication: aText,
+} satisfies KnownOptions<DatabaseSource>
+
+/** All options of one of several databases. */
+export const databaseSource: KnownOptions<DatabaseSource> = source
+
+/** All options of `createConsole`. */
+export const consoleOptions: KnownOptions<ConsoleOptions> = {
+  ...source,
+  databases: anObject,
+  auth: {
+    tokens: aList,
+    authenticate: aFunction,
+    secret: aText,
+    revocations: anObject,
+    idleMinutes: aNumber,
+    absoluteHours: aNumber,
+  } satisfies KnownOptions<ConsoleAuth>,
+  base: aText,
+  hosts: texts,
+  origins: texts,
+  redact: anything,
+  actions: aList,
+  audit: aFunction,
+  history: {
+    minutes: aNumber,
+    maxMegabytes: aNumber,
+    everyMs: aNumber,
+  } satisfies KnownOptions<HistoryOptions>,
+  metrics: either(aBoolean, anObject),
+  trustProxy: either(aNumber, texts),
+  clientAddress: aFunction,
 }

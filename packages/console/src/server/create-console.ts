@@ -4,6 +4,7 @@ import type { LoginLink } from '../auth/login-link.ts'
 import { hashOf, randomKey } from '../auth/secret.ts'
 import { Sessions } from '../auth/sessions.ts'
 import { knownTokens } from '../auth/tokens.ts'
+import { assertOptions } from '../core/known-options.ts'
 import { ConsoleOptionError } from '../core/option-error.ts'
 import { checkedBase } from '../http/base-path.ts'
 import { checkedOrigin } from '../http/cookie.ts'
@@ -16,7 +17,7 @@ import {
   type WatchedDatabase,
 } from '../watch/watched-database.ts'
 import { allActions, type Audit } from './actions.ts'
-import type { ConsoleOptions } from './console-options.ts'
+import { type ConsoleOptions, consoleOptions, databaseSource } from './console-options.ts'
 import { type StreamTimes, streamTimes } from './event-stream.ts'
 import { Handler } from './handler.ts'
 
@@ -59,6 +60,7 @@ export function assembleConsole(
   options: ConsoleOptions,
   inside: Partial<ConsoleInside>,
 ): HoldfastConsole {
+  assertOptions(options, consoleOptions)
   const { auth = {}, history = {}, redact = false, actions = [] } = options
   const { now = Date.now, loginLink, pollMs = 1_000 } = inside
   const unknown = actions.find((action) => !allActions.includes(action))
@@ -134,6 +136,8 @@ function sourcesOf(options: ConsoleOptions): Readonly<Record<string, DatabaseSou
       'databases: at least one, under names of letters, digits and . _ -',
     )
   }
+  for (const [name, source] of Object.entries(databases))
+    assertOptions(source, databaseSource, `databases.${name}`)
   return databases
 }
 

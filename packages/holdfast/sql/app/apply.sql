@@ -601,8 +601,25 @@ BEGIN
           any_ended := true;
         END IF;
       ELSIF status = 2 AND every IS NULL AND debit + hold <= allowed THEN
-        extra := retry_at(l_bucket[k], l_account[k], debit + hold - available, flag & 4 <> 0,
-          units[i], zones[i], moment);
+        IF flag & 4 <> 0 THEN
+          SELECT rolled_on_at(l_bucket[k], l_account[k], debit + hold - available,
+            array_agg(x.amount ORDER BY x.until) FILTER (WHERE x.until IS NOT NULL),
+            array_agg(x.until ORDER BY x.until) FILTER (WHERE x.until IS NOT NULL),
+            array_agg(x.place) FILTER (WHERE x.place IS NOT NULL))
+          INTO extra
+          FROM (
+            SELECT u.hold AS amount, u.until, NULL::tid AS place
+            FROM unnest(m_slot[1:m], m_kind[1:m], m_hold[1:m], m_until[1:m]) AS u(slot, kind, hold, until)
+            WHERE u.slot = s AND u.kind = 3
+            UNION ALL
+            SELECT u.amount, CASE WHEN u.state = 0 THEN u.until END, u.place
+            FROM unnest(l_slot, h_amount, h_expires, h_state, h_place, h_changed)
+              AS u(slot, amount, until, state, place, changed)
+            WHERE u.slot = s AND u.changed
+          ) x;
+        ELSE
+          extra := retry_at(l_bucket[k], l_account[k], debit + hold - available, false, units[i], zones[i], moment);
+        END IF;
       ELSIF status = 2 AND every IS NOT NULL AND amount <= allowed THEN
         extra := filled_until(s_refilled[s], amount - standing, every);
       END IF;

@@ -5,23 +5,8 @@ CREATE OR REPLACE FUNCTION :"schema".retry_at(
   moment timestamptz
 ) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-  h record;
-  rest bigint := shortage;
 BEGIN
-  IF rolling THEN
-    -- As far as needed: a window may have thousands.
-    FOR h IN
-      SELECT x.expires_at, x.amount FROM hold x
-      WHERE x.bucket = bucket AND x.account = account AND x.state = 0
-      ORDER BY x.expires_at
-    LOOP
-      rest := rest - h.amount;
-      IF rest <= 0 THEN RETURN micros(h.expires_at); END IF;
-    END LOOP;
-    RETURN NULL;
-  END IF;
+  IF rolling THEN RETURN rolled_on_at(bucket, account, shortage, NULL, NULL, NULL); END IF;
   RETURN micros(window_end(unit, zone, moment));
 END;
 $$;

@@ -2,7 +2,6 @@ import { hostname } from 'node:os'
 import type { Driver, Row } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
-import { optionsGiven } from '../core/given.ts'
 import { askEach, type EachAnswer } from '../tx/ask-each.ts'
 import { checkTable, type ClaimFinding, isHole } from './check.ts'
 import { type Claim, claimsGiven, type FailOutcome, isClaim, type Outcome } from './claim.ts'
@@ -13,6 +12,8 @@ import { ShardedClaims } from './sharded-claims.ts'
 import type { RunOptions, Worker } from './run-options.ts'
 import { runTerms } from './run-terms.ts'
 import { startWorker } from './worker.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { failOptions, recoverOptions } from './known-options.ts'
 
 /** One claim or several. */
 type Some<R> = Claim<R> | readonly Claim<R>[]
@@ -140,7 +141,9 @@ export function createLeaseClaims<Tx, R>(
     fail: finisher('fail'),
     release: finisher('release'),
     async recover(given) {
-      const { failure, ...recovered } = await lease.recover(optionsGiven(given).limit ?? 500)
+      const { failure, ...recovered } = await lease.recover(
+        optionsGiven(given, recoverOptions).limit ?? 500,
+      )
       if (failure !== undefined) throw failure
       return recovered
     },
@@ -187,7 +190,7 @@ function isSome(value: unknown): boolean {
 const mostRetryMs = 100 * 365 * 86_400_000
 
 function failingOf(given: unknown): FailOptions {
-  const failing = optionsGiven(given as FailOptions | undefined)
+  const failing = optionsGiven(given as FailOptions | undefined, failOptions)
   const { retryInMs = 0 } = failing
   if (Number.isFinite(retryInMs) && retryInMs >= 0 && retryInMs <= mostRetryMs) return failing
   throw invalid('retryInMs', 'must be a number of milliseconds, 0 or more, and at most 100 years')

@@ -3,6 +3,9 @@ import { needingTables } from '../tx/call-function.ts'
 import { createDead, type DeadRows } from './dead.ts'
 import { leaseSettings } from './layout.ts'
 import { workTable } from './work-table.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { deadJobsOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** A job of the table `work` that had its last attempt. */
 export interface DeadJob<P = unknown> {
@@ -37,8 +40,10 @@ export interface DeadJobsOptions {
  */
 export function createDeadJobs<Tx, P = unknown>(
   driver: Driver<Tx>,
-  { queue, schema = 'holdfast' }: DeadJobsOptions = {},
+  given: DeadJobsOptions = {},
 ): DeadRows<DeadJob<P>> {
+  assertDriver(driver, 'createDeadJobs')
+  const { queue, schema = 'holdfast' } = optionsGiven(given, deadJobsOptions)
   const dead = createDead(driver, leaseSettings(workTable(schema, queue), undefined), {
     // The id alone: nobody who looks at a job knows its bucket.
     key: ['id'],

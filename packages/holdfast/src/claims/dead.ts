@@ -1,7 +1,6 @@
 import { type Driver, primariesOf, type Row, type Statement } from '../core/driver.ts'
 import { channels, publish } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { optionsGiven } from '../core/given.ts'
 import { isStorable } from '../core/storable.ts'
 import {
   changeDead,
@@ -18,6 +17,8 @@ import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { invalid, type LeaseSettings, positive } from './layout.ts'
 import { aloneOn } from './sending.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { deadOptions, listOptions } from './known-options.ts'
 
 /** A row that had its last attempt. */
 export interface DeadRow<R> {
@@ -138,7 +139,7 @@ export function createDead<Tx, R>(
     given: DeadKeys,
     options: DeadOptions | undefined,
   ): Promise<DeadOutcome> => {
-    const { by } = optionsGiven(options)
+    const { by } = optionsGiven(options, deadOptions)
     const layout = layoutOf()
     const keys = keysOf(given)
     assertNotNested(driver)
@@ -159,7 +160,7 @@ export function createDead<Tx, R>(
   }
   return {
     async list(options) {
-      const { limit = 50, after } = optionsGiven(options)
+      const { limit = 50, after } = optionsGiven(options, listOptions)
       positive(limit, 'limit')
       if (limit > mostRows) throw invalid('limit', `is more than ${mostRows}`)
       const layout = layoutOf()

@@ -1,8 +1,11 @@
 import type { Driver, Row } from '../core/driver.ts'
-import { optionsGiven } from '../core/given.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
 import { type ClaimsOptions, takeLayout, type TransactionClaimsOptions } from './layout.ts'
 import { createTransactionClaims, type TransactionClaims } from './taking.ts'
+import { objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { claimsOptions, transactionClaimsOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 export type { ClaimsLostEvent, ClaimsTroubleEvent } from '../core/event-map.ts'
 export type { PriorityColumn } from '../engines/postgres/claims.ts'
@@ -52,9 +55,10 @@ export function createClaims<Tx, R = Row>(
   driver: Driver<Tx>,
   given: ClaimsOptions | TransactionClaimsOptions,
 ): Claims<Tx, R> | TransactionClaims<Tx, R> {
-  const options = optionsGiven(given)
-  if (options.mode === 'transaction') {
+  assertDriver(driver, 'createClaims')
+  if (objectGiven(given, 'options').mode === 'transaction') {
+    const options = optionsGiven(given as TransactionClaimsOptions, transactionClaimsOptions)
     return createTransactionClaims<Tx, R>(driver, takeLayout(options), options.perKey?.column)
   }
-  return createLeaseClaims<Tx, R>(driver, options)
+  return createLeaseClaims<Tx, R>(driver, optionsGiven(given as ClaimsOptions, claimsOptions))
 }

@@ -1,12 +1,12 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertTexts, optionsGiven } from '../core/given.ts'
 import { isName, isStorable, mostNameBytes } from '../core/storable.ts'
 import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import type { Literal, PriorityColumn } from '../engines/postgres/claims.ts'
 import type { FinishLayout, TakeLayout } from '../engines/postgres/claims-finish.ts'
 import type { KeyLimits } from '../engines/postgres/claims-turns.ts'
 import { quoteLiteral, type TableName } from '../engines/postgres/identifier.ts'
+import { assertTexts, objectGiven } from '../core/given.ts'
 
 /** A value that a column can have. The server gives it the column's type; other types go as text. */
 export type ColumnValue = string | number | boolean | null
@@ -146,9 +146,9 @@ export function leaseSettings(
   texts: readonly string[] | undefined,
 ): LeaseSettings {
   const { maxAttempts = 5 } = options
-  const columns = optionsGiven(options.columns, 'columns')
-  const values = optionsGiven(options.values, 'values')
-  const backoff = optionsGiven(options.backoff, 'backoff')
+  const columns = objectGiven(options.columns, 'columns')
+  const values = objectGiven(options.values, 'values')
+  const backoff = objectGiven(options.backoff, 'backoff')
   const perKey = perKeyOf(options)
   if (typeof maxAttempts !== 'object' || maxAttempts === null) positive(maxAttempts, 'maxAttempts')
   else text(maxAttempts.column, 'maxAttempts.column')
@@ -189,7 +189,7 @@ const mostPerTime = 1_000
 /** Named by what it is a limit of: two queues of one table do not share theirs. */
 function rateOf({ table, where }: FinishLayout, { column, rate }: PerKeyOptions): PerKey['rate'] {
   if (rate === undefined) return undefined
-  const { most, per, schema = 'holdfast' } = optionsGiven(rate, 'perKey.rate')
+  const { most, per, schema = 'holdfast' } = objectGiven(rate, 'perKey.rate')
   positive(most, 'rate.most')
   if (most > mostPerTime) throw invalid('rate.most', `must be ${mostPerTime} at most`)
   const perMs = Math.ceil(durationMs(per, 'rate.per'))
@@ -200,8 +200,8 @@ function rateOf({ table, where }: FinishLayout, { column, rate }: PerKeyOptions)
 }
 
 export function takeLayout(options: TransactionClaimsOptions): TakeLayout {
-  const columns = optionsGiven(options.columns, 'columns')
-  const values = optionsGiven(options.values, 'values')
+  const columns = objectGiven(options.columns, 'columns')
+  const values = objectGiven(options.values, 'values')
   perKeyOf(options)
   const layout: TakeLayout = {
     ...tableLayout(options, columns),
@@ -228,9 +228,9 @@ function tableLayout(
     if (column !== undefined) text(column, `columns.${name}`)
   }
   const first =
-    typeof priority === 'string' ? priority : optionsGiven(priority, 'columns.priority').column
+    typeof priority === 'string' ? priority : objectGiven(priority, 'columns.priority').column
   if (priority !== undefined) text(first, 'columns.priority')
-  text(typeof table === 'string' ? table : optionsGiven(table, 'table').table, 'table')
+  text(typeof table === 'string' ? table : objectGiven(table, 'table').table, 'table')
   if (keys.length === 0) throw invalid('key', 'names no column')
   if (bucket !== undefined && !keys.includes(bucket)) throw invalid('bucket', 'is not part of key')
   if (typeof table === 'string' && table.includes('.')) {
@@ -239,7 +239,7 @@ function tableLayout(
   return {
     table: typeof table === 'string' ? { table } : table,
     key: keys,
-    where: Object.entries(optionsGiven(where, 'where')).map(([column, value]) => [
+    where: Object.entries(objectGiven(where, 'where')).map(([column, value]) => [
       column,
       literal(value, 'where'),
     ]),
@@ -272,7 +272,7 @@ function perKeyOf<P extends Pick<PerKeyOptions, 'column'>>(options: {
   readonly perKey?: P
 }): P | undefined {
   if (options.perKey === undefined) return undefined
-  text(optionsGiven(options.perKey, 'perKey').column, 'perKey.column')
+  text(objectGiven(options.perKey, 'perKey').column, 'perKey.column')
   return options.perKey
 }
 

@@ -1,7 +1,9 @@
 import { durationMs } from '../core/duration.ts'
-import { assertFunction, assertText, optionsGiven } from '../core/given.ts'
 import { invalid, positive } from './layout.ts'
 import type { RowHandler, RunOptions, TransactionHandler } from './run-options.ts'
+import { assertFunction, assertText, objectGiven } from '../core/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { runOptions } from './known-options.ts'
 
 /** `RunOptions`, checked. */
 export interface RunTerms<Tx, R> {
@@ -18,9 +20,9 @@ export interface RunTerms<Tx, R> {
 
 /** Before anything is begun. @throws OPTION_INVALID */
 export function runTerms<Tx, R>(given: RunOptions<Tx, R>, leaseMs: number): RunTerms<Tx, R> {
-  const options = optionsGiven(given)
+  const options = optionsGiven(given, runOptions as KnownOptions<typeof given>)
   const { concurrency, handler, transactionHandler, recoverEvery = leaseMs, listen } = options
-  const { min = 50, max = '2 s' } = optionsGiven(options.poll, 'poll')
+  const { min = 50, max = '2 s' } = objectGiven(options.poll, 'poll')
   if (concurrency !== undefined) positive(concurrency, 'concurrency')
   assertText(listen, 'listen')
   if (handler === undefined && transactionHandler === undefined)

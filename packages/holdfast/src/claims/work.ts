@@ -3,7 +3,6 @@ import type { Driver, Row } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { optionsGiven } from '../core/given.ts'
 import { momentText } from '../core/moment-text.ts'
 import { isStorableJson } from '../core/storable.ts'
 import { enqueueWork } from '../engines/postgres/work.ts'
@@ -25,6 +24,10 @@ import {
 } from './layout.ts'
 import { aloneOn, joinedTo } from './sending.ts'
 import { workTable } from './work-table.ts'
+import { objectGiven } from '../core/given.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { newWork, workOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** A queue in the table `work`. */
 export interface WorkOptions extends ResolveOptions {
@@ -113,8 +116,10 @@ export interface Work<Tx, P> extends Omit<Claims<Tx, WorkItem<P>>, 'dead'> {
 }
 
 /** Declares a queue in the table `work`, which `holdfast migrate` makes. */
-export function createWork<Tx, P = unknown>(driver: Driver<Tx>, options: WorkOptions): Work<Tx, P> {
-  const { queue, schema = 'holdfast', perScope, notify = false, ...rest } = optionsGiven(options)
+export function createWork<Tx, P = unknown>(driver: Driver<Tx>, given: WorkOptions): Work<Tx, P> {
+  assertDriver(driver, 'createWork')
+  const options = optionsGiven(given, workOptions)
+  const { queue, schema = 'holdfast', perScope, notify = false, ...rest } = options
   text(queue, 'queue')
   const channel = notify ? channelOf(queue) : undefined
   const claims = createLeaseClaims<Tx, WorkItem<P>>(
@@ -190,11 +195,11 @@ function enqueued([id, added, follow]: Answer, asksToFollow: boolean): Enqueued 
 }
 
 function perScopeOf(perScope: NonNullable<WorkOptions['perScope']>, schema: string): PerKeyOptions {
-  const { limit, rate } = optionsGiven(perScope, 'perScope')
+  const { limit, rate } = objectGiven(perScope, 'perScope')
   return {
     column: 'scope',
     ...(limit === undefined ? {} : { limit }),
-    ...(rate === undefined ? {} : { rate: { ...optionsGiven(rate, 'perScope.rate'), schema } }),
+    ...(rate === undefined ? {} : { rate: { ...objectGiven(rate, 'perScope.rate'), schema } }),
   }
 }
 
@@ -210,7 +215,8 @@ function channelOf(queue: string): string {
 
 /** The payload is written by itself: if JSON cannot hold it, that is what has to be said. */
 function itemJson<P>(queue: string, given: NewWork<P>): string {
-  const work = optionsGiven(given, 'work')
+  const work = optionsGiven(given, newWork as KnownOptions<typeof given>, 'work')
+  assertOneOf(work, 'runAt', 'delay')
   const item = JSON.stringify(itemOf(queue, work))
   let payload: string | undefined
   try {

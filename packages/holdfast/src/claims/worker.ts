@@ -7,6 +7,7 @@ import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts
 import { runTransaction } from '../tx/run.ts'
 import type { HeldClaim } from './claim.ts'
 import { handled, whyEnded } from './handled.ts'
+import { Hearing } from './hearing.ts'
 import { invalid, isLimited } from './layout.ts'
 import type { LeaseVerbs } from './lease-claims.ts'
 import type { HandlerContext, RowHandler, Worker } from './run-options.ts'
@@ -50,7 +51,7 @@ class RunningWorker<Tx, R> implements Worker {
   readonly #waiting = new Wakeable()
   readonly #timers: NodeJS.Timeout[] = []
   readonly #loop: Promise<void>
-  #listening: Promise<{ end(): Promise<void> } | undefined> | undefined
+  readonly #hearing: Hearing<Tx> | undefined
   /** What goes on beside the handlers; see `lineOf`. */
   readonly #lines = new Map<unknown, Promise<void>>()
   /** Errors that many were told of at once are told to others once. */
@@ -77,7 +78,7 @@ class RunningWorker<Tx, R> implements Worker {
       const recover = (): void => this.#inLine(recovery, 'recover', () => this.#recover())
       this.#timers.push(setInterval(recover, recoverMs))
     }
-    this.#listening = listen === undefined ? undefined : this.#listen(listen)
+    this.#hearing = listen === undefined ? undefined : this.#listen(listen)
     this.#loop = this.#run()
   }
 
@@ -131,7 +132,7 @@ class RunningWorker<Tx, R> implements Worker {
       while (this.#active.size > 0) await this.#slots.wait(undefined)
       for (const timer of this.#timers) clearInterval(timer)
       await Promise.all(this.#lines.values())
-      await (await this.#listening)?.end()
+      await this.#hearing?.end()
     })()
     await this.#closed
   }
@@ -348,16 +349,14 @@ class RunningWorker<Tx, R> implements Worker {
     }
   }
 
-  async #listen(channel: string): Promise<{ end(): Promise<void> } | undefined> {
+  #listen(channel: string): Hearing<Tx> | undefined {
     if (!hasSessions(this.#driver)) return undefined
-    try {
-      const listening = await this.#driver.listen(channel, () => this.#waiting.wake())
-      if (listening.failure !== undefined) this.#trouble('listen', listening.failure)
-      return listening
-    } catch (error) {
-      this.#trouble('listen', error)
-      return undefined
-    }
+    const wake = (): void => this.#waiting.wake()
+    return new Hearing(this.#driver, {
+      channel,
+      wake,
+      trouble: (error) => this.#trouble('listen', error),
+    })
   }
 
   /** One round at a time in each line: one that takes long is the last one there for a while. */

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { holdfastError } from './errors.ts'
 import type { StopOptions, Stopped } from './stopping.ts'
+import { toldAtCaller } from './at-caller.ts'
 
 /** What is under way, as `close` reports it. */
 export interface Subject {
@@ -124,8 +125,8 @@ export class Activities {
   closed = false
 
   /**
-   * The same method, registered while it is under way. Every guard goes through this, so that it costs no
-   * promise of its own, and one frame of the stack. `refuse` is asked before anything new once this is closed.
+   * The same method, registered while it is under way. Every guard goes through this, so that it costs one
+   * promise, for errors that begin with the caller, and one frame of the stack. `refuse` is asked before anything new once this is closed.
    */
   registered(subject: Subject, method: Method, refuse?: (subject: Subject) => unknown): Method {
     return (...args) => {
@@ -145,7 +146,7 @@ export class Activities {
         current.enterWith(outside as Activity)
       }
       this.#until(activity, result)
-      return result
+      return result instanceof Promise ? toldAtCaller(result) : result
     }
   }
 

@@ -26,10 +26,15 @@ function withSlashes(line: string): string {
 /** Where the caller asked for it: the first line of the stack that is neither ours nor Node's. */
 export function callersOf(site: CallSite, ours: string = ownLine()): string {
   const own = ownFolders(withSlashes(ours))
-  const lines = (site.stack ?? '').split('\n').slice(1)
+  const lines = linesOf(site.stack)
   const isTheirs = (line: string): boolean =>
     !line.includes('node:internal') && !own.some((folder) => withSlashes(line).includes(folder))
   return lines.find(isTheirs) ?? ''
+}
+
+/** The frames of a stack. Its message may have lines too. */
+export function linesOf(stack = ''): string[] {
+  return stack.split('\n').filter((line) => /^ {4}at /.test(line))
 }
 
 /** Each frame costs on every call; the first or, behind `close`, the second is the caller's. */

@@ -6,6 +6,12 @@ export const transactionCodes = {
     what: 'A new transaction was asked for inside one that is already open on the same database.',
     next: 'Use the tx you have: locks.acquire(tx, …) joins it. A second connection here could wait for itself for ever.',
   },
+  TX_SESSION_SHARED: {
+    class: 'DriverError',
+    retryable: false,
+    what: 'The client gave one session to two transactions, so that a lock would exclude nobody and the first COMMIT would end both.',
+    next: 'Use a client or pool that gives every transaction a connection of its own. Transactions that were open on this session meanwhile are told by their own errors; look at what they wrote.',
+  },
   TX_ROLLED_BACK: {
     class: 'UsageError',
     retryable: false,

@@ -48,8 +48,8 @@ const otherCodes = {
   LOCK_NAMESPACE_DUPLICATE: {
     class: 'UsageError',
     retryable: false,
-    what: 'The lock namespace is declared twice.',
-    next: 'Declare it once, in one module, and import it from there.',
+    what: 'The lock namespace is declared twice, with two different descriptions.',
+    next: 'Declare it once, in one module, and import it from there. If you have just changed the description, restart the process.',
   },
   LOCK_ORDER: {
     class: 'UsageError',
@@ -129,6 +129,12 @@ const otherCodes = {
     what: 'This server accepts advisory locks and does not enforce them, so a lock would protect nothing.',
     next: 'Use a server with real advisory locks, or row locks; see docs/poolers.md.',
   },
+  ENGINE_ONE_SESSION: {
+    class: 'DriverError',
+    retryable: false,
+    what: 'This server is a single session that everybody shares (PGlite, single-user mode), so that a lock would exclude nobody.',
+    next: 'Use a PostgreSQL server, also in tests: what is safe in one session is no proof for many.',
+  },
   SELF_TEST_INCONCLUSIVE: {
     class: 'DriverError',
     retryable: true,
@@ -163,13 +169,13 @@ const otherCodes = {
     class: 'SchemaError',
     retryable: false,
     what: 'PostgreSQL refused a statement of this file; everything was rolled back.',
-    next: 'The reason is in the error of PostgreSQL (cause). The role needs CREATE on the database, or has to own the schema and everything in it: `holdfast doctor` tells what belongs to others.',
+    next: 'The reason is in the error of PostgreSQL (cause). If it is about rights: the role needs CREATE on the database, or has to own the schema and everything in it; `holdfast doctor` tells what belongs to others, and which table or type is missing that was there; its rows come from a backup.',
   },
   SCHEMA_MISSING: {
     class: 'SchemaError',
     retryable: false,
     what: 'The schema of Holdfast is not installed in this database, or this role may not use what it asked for.',
-    next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints; if it has another name than holdfast, say so: createHoldfast(driver, { schema }). Audit and upkeep are for the role that owns the schema.',
+    next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints: both are commands of @holdfast/cli. If the schema has another name than holdfast, say so: createHoldfast(driver, { schema }). The error of PostgreSQL (cause) names what was looked for. Audit and upkeep are for the role that owns the schema.',
   },
   LEASE_NAME_INVALID: {
     class: 'UsageError',

@@ -1,4 +1,5 @@
 import { type ErrorClass, type ErrorCode, errorCodes } from './error-codes.ts'
+import type { ErrorDetailsOf } from './error-details.ts'
 import { channels, publish } from './events.ts'
 
 /** Survives duplicate installs of the package, where `instanceof` does not. */
@@ -94,18 +95,23 @@ export function holdfastError(code: ErrorCode, context?: ErrorContext): Holdfast
   return new classes[errorCodes[code].class](code, context)
 }
 
+/** An error with this code, and the details that such an error has. */
+export type HoldfastErrorOf<C extends ErrorCode> = C extends ErrorCode
+  ? HoldfastError & { readonly code: C; readonly details: ErrorDetailsOf<C> }
+  : never
+
 /**
  * True for an error of this library, with one of the codes if any are given; also for one made by
- * another installed copy of it.
+ * another installed copy of it. `code` and `details` are then those of these codes.
  *
  * @example if (isHoldfastError(error, 'LOCK_TIMEOUT', 'LOCK_BUSY')) return reply.code(503).send()
  */
-export function isHoldfastError(
+export function isHoldfastError<C extends ErrorCode = ErrorCode>(
   error: unknown,
-  ...codes: readonly ErrorCode[]
-): error is HoldfastError {
+  ...codes: readonly C[]
+): error is HoldfastErrorOf<C> {
   if (typeof error !== 'object' || error === null || !(brand in error)) return false
-  return codes.length === 0 || codes.includes((error as HoldfastError).code)
+  return codes.length === 0 || codes.includes((error as HoldfastErrorOf<C>).code as C)
 }
 
 function describe(code: ErrorCode, context: ErrorContext): string {

@@ -1,13 +1,8 @@
 import { holdfastError } from './errors.ts'
 import { isStorable } from './storable.ts'
 
-/**
- * The options of a call; nothing is none. A number or a text in their place, such as a wait, would be passed over
- * without a word.
- *
- * @throws OPTION_INVALID
- */
-export function optionsGiven<O extends object>(given: O | undefined, option = 'options'): O {
+/** An object, whatever is in it; nothing is an empty one. @throws OPTION_INVALID */
+export function objectGiven<O extends object>(given: O | undefined, option: string): O {
   if (given === undefined) return {} as O
   if (typeof given === 'object' && given !== null && !Array.isArray(given)) return given
   throw notGiven(option, 'an object')
@@ -36,7 +31,7 @@ export function assertTexts(given: unknown, option: string): void {
     throw notGiven(option, 'a list of texts without NUL')
 }
 
-function notGiven(option: string, wanted: string): Error {
+export function notGiven(option: string, wanted: string): Error {
   return holdfastError('OPTION_INVALID', {
     details: { option, subject: `${option} must be ${wanted}` },
   })

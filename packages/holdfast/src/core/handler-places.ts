@@ -17,10 +17,7 @@ export interface HandlerPlaces {
   take(signal?: AbortSignal, forMs?: number): Promise<() => void>
 }
 
-const known = /* @__PURE__ */ processWide(
-  'handler-places.1',
-  () => new WeakMap<object, HandlerPlaces>(),
-)
+const known = /* @__PURE__ */ processWide('handler-places/1', () => new WeakMap<object, Places>())
 
 /** The places of a driver's pool: one and the same for all drivers over it. */
 export function handlerPlacesOf<Tx>(driver: Driver<Tx>): HandlerPlaces {

@@ -2,6 +2,7 @@ import type { Executor } from './driver.ts'
 import { timerMs } from './duration.ts'
 import type { Blocker } from './errors.ts'
 import type { LockKey } from './lock-key.ts'
+import { processWide } from './process-wide.ts'
 
 /** A key that guards of this process want, and who of them waits. */
 export interface QueuedKey {
@@ -227,7 +228,7 @@ function reportOf(queue: KeyQueue, now: number): QueuedKey {
   }
 }
 
-const queuesOf = new WeakMap<object, KeyQueues>()
+const queuesOf = /* @__PURE__ */ processWide('key-queues/1', () => new WeakMap<object, KeyQueues>())
 
 /** The queues of a driver; everybody who uses it shares them. */
 export function keyQueuesOf(driver: object): KeyQueues {

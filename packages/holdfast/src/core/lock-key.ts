@@ -42,12 +42,8 @@ export interface LockKey {
  * @throws LOCK_KEY_INVALID
  */
 export function lockKey(namespace: string, ...parts: readonly KeyPart[]): BigintKey {
-  if (typeof namespace !== 'string' || namespace === '' || parts.length === 0) {
-    throw holdfastError('LOCK_KEY_INVALID', {
-      details: { subject: 'a namespace and a part are needed' },
-    })
-  }
-  assertStorable(namespace)
+  assertNamespace(namespace)
+  if (parts.length === 0) throw partNeeded()
   let hashed = `${scheme}\0${namespace.length}:${namespace}`
   let name = namespace
   for (const part of parts) {
@@ -67,6 +63,18 @@ export function lockKey(namespace: string, ...parts: readonly KeyPart[]): Bigint
  */
 export function inScope<K extends LockKey>(key: K, scope: string): K {
   return { ...key, scope }
+}
+
+/** @throws LOCK_KEY_INVALID */
+export function assertNamespace(namespace: unknown): void {
+  if (typeof namespace !== 'string' || namespace === '') throw partNeeded()
+  assertStorable(namespace)
+}
+
+function partNeeded(): Error {
+  return holdfastError('LOCK_KEY_INVALID', {
+    details: { subject: 'a namespace and a part are needed' },
+  })
 }
 
 function assertStorable(text: unknown): string {

@@ -1,6 +1,7 @@
 import type { LockKey } from './lock-key.ts'
 import type { LockListener } from './lock-listener.ts'
 import { Recent } from './recent.ts'
+import { processWide } from './process-wide.ts'
 
 /** A lock that was used here, and what it is called. */
 export type NotedKey = Pick<LockKey, 'name' | 'namespace' | 'lock'>
@@ -68,7 +69,10 @@ export class LockMemory {
   }
 }
 
-const memories = new WeakMap<object, LockMemory>()
+const memories = /* @__PURE__ */ processWide(
+  'lock-memories/1',
+  () => new WeakMap<object, LockMemory>(),
+)
 
 /** The memory of a driver; all rooms over it share it. */
 export function lockMemoryOf(driver: object): LockMemory {

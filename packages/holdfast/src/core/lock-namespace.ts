@@ -1,5 +1,7 @@
 import { holdfastError } from './errors.ts'
-import { type KeyPart, type LockKey, lockKey } from './lock-key.ts'
+import { assertText } from './given.ts'
+import { assertNamespace, type KeyPart, type LockKey, lockKey } from './lock-key.ts'
+import { processWide } from './process-wide.ts'
 
 /** A declared namespace: call it with the parts to get a key. */
 export interface LockNamespace {
@@ -8,20 +10,24 @@ export interface LockNamespace {
   readonly about: string
 }
 
-const declared = new Map<string, LockNamespace>()
+const declared = /* @__PURE__ */ processWide('namespaces/1', () => new Map<string, LockNamespace>())
 
 /**
- * Declares a lock namespace, once per process, with a sentence for the people on call.
+ * Declares a lock namespace, with a sentence for the people on call. The same name with the same sentence is the
+ * same namespace, so that a module may be loaded again; with another sentence it is refused.
  *
  * @example
  * export const imageUpload = lockNamespace('image-upload', 'One upload per user at a time')
  * await hf.guard(imageUpload(userId), body)
- * @throws LOCK_NAMESPACE_DUPLICATE
+ * @throws LOCK_NAMESPACE_DUPLICATE, LOCK_KEY_INVALID, OPTION_INVALID
  */
 export function lockNamespace(namespace: string, about: string): LockNamespace {
-  if (declared.has(namespace)) {
+  assertNamespace(namespace)
+  assertText(about ?? null, 'about')
+  const known = declared.get(namespace)
+  if (known?.about === about) return known
+  if (known !== undefined)
     throw holdfastError('LOCK_NAMESPACE_DUPLICATE', { details: { subject: namespace } })
-  }
   const made: LockNamespace = Object.assign(
     (...parts: readonly KeyPart[]) => lockKey(namespace, ...parts),
     { namespace, about },

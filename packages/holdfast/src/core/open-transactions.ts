@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Driver } from './driver.ts'
 import { holdfastError } from './errors.ts'
 import { channels } from './events.ts'
+import { processWide } from './process-wide.ts'
 
 /** A transaction of ours, for as long as its body may run. */
 export interface OpenTransaction {
@@ -12,7 +13,7 @@ export interface OpenTransaction {
 
 /** Which transactions the running code is inside of. */
 export const openTransactions: AsyncLocalStorage<OpenTransaction | undefined> =
-  new AsyncLocalStorage()
+  /* @__PURE__ */ processWide('open-transactions/1', () => new AsyncLocalStorage())
 
 /** Throws if the running code is inside a transaction that this driver opened: a second one could hang. */
 export function assertNotNested(driver: object): void {
@@ -32,7 +33,10 @@ export type RootClient = (typeof rootClients)[number]
 
 const rootClients = ['throw', 'report', 'allow'] as const
 
-const chosen = new WeakMap<object, RootClient>()
+const chosen = /* @__PURE__ */ processWide(
+  'root-clients/1',
+  () => new WeakMap<object, RootClient>(),
+)
 
 /** Sets what is done about it for the root client of a driver, which may have none yet. */
 export function chooseRootClient(driver: Pick<Driver<never>, 'root'>, choice: RootClient): void {

@@ -4,6 +4,7 @@ import type { LockOrderEvent } from './event-map.ts'
 import { channels, publish } from './events.ts'
 import { OrderGraph, type OrderLock, type OrderStep } from './order-graph.ts'
 import { Recent } from './recent.ts'
+import { processWide } from './process-wide.ts'
 
 /** Who takes locks, for whoever is told about them. */
 export type OrderSubject = Pick<LockOrderEvent, 'locks' | 'pid'>
@@ -81,7 +82,10 @@ function sentence({ before, after, together, at }: OrderStep): string {
   return `${what ?? how}, at ${at}`
 }
 
-const watches = new WeakMap<object, OrderWatch>()
+const watches = /* @__PURE__ */ processWide(
+  'order-watches/1',
+  () => new WeakMap<object, OrderWatch>(),
+)
 
 /** The watch of a driver; all rooms over it share it. */
 export function orderWatchOf(driver: object): OrderWatch {

@@ -1,9 +1,16 @@
 /**
- * Something of which there is one in a process, however many copies of this library are in it. Node loads one copy, but
- * a bundler may put one into each bundle it makes, beside one in node_modules. The name ends with a number: whoever
- * changes what is kept under it takes the next one, so that two versions never read each other's.
+ * What a process has once, however often this package is loaded into it: as ESM and as CommonJS, bundled twice, again
+ * after a hot reload, or in a test that resets its modules. Two of it would refuse what is the same, listen to a
+ * pool once more after every reload, or not know of each other.
+ *
+ * The name has a number: whoever changes the shape of what is kept raises it, because two versions of the package
+ * may be loaded as well.
  */
-export function processWide<T extends object>(name: `${string}.${number}`, make: () => T): T {
-  const everywhere = globalThis as unknown as Record<symbol, T | undefined>
-  return (everywhere[Symbol.for(`holdfast.${name}`)] ??= make())
+export function processWide<T extends object>(name: `${string}/${number}`, make: () => T): T {
+  const key = Symbol.for(`holdfast.${name}`)
+  const kept = (globalThis as Record<symbol, unknown>)[key]
+  if (kept !== undefined) return kept as T
+  const made = make()
+  Object.defineProperty(globalThis, key, { value: made })
+  return made
 }

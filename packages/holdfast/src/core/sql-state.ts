@@ -29,6 +29,8 @@ function* layersOf(error: unknown, depth = 0): Generator<Fields> {
   const inner = [
     fields['cause'],
     fields['driverError'],
+    // Of Sequelize 6.
+    fields['original'],
     fields['meta'],
     fields['driverAdapterError'],
   ]
@@ -45,7 +47,9 @@ export function sqlStateOf(error: unknown): string | undefined {
     const found =
       asSqlState(layer['originalCode']) ??
       asSqlState(layer['sqlState']) ??
-      (layer['syscall'] === undefined ? asSqlState(layer['code']) : undefined)
+      (layer['syscall'] === undefined ? asSqlState(layer['code']) : undefined) ??
+      // Of Bun's SQL client, beneath a query builder.
+      (layer['code'] === 'ERR_POSTGRES_SERVER_ERROR' ? asSqlState(layer['errno']) : undefined)
     if (found !== undefined) return found
     writeConflict ||= layer['kind'] === 'TransactionWriteConflict' || layer['code'] === 'P2034'
   }
@@ -69,9 +73,9 @@ export function waitedForRow(error: unknown): boolean {
   return false
 }
 
-/** What pools say that gave up waiting for a free connection: `pg-pool`, and Prisma by its `maxWait`. */
+/** What pools say that gave up waiting for a free connection: `pg-pool`, Prisma by its `maxWait`, Knex, Sequelize. */
 const starvedMessages =
-  /^timeout exceeded when trying to connect|unable to start a transaction in the given time/i
+  /^timeout exceeded when trying to connect|unable to start a transaction in the given time|^knex: timeout acquiring a connection|^operation timeout$/i
 
 /** True if all connections of the client's pool were in use for longer than it waits: nothing was begun. */
 export function isPoolStarved(error: unknown): boolean {

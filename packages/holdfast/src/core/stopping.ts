@@ -1,5 +1,5 @@
-import { optionsGiven } from './given.ts'
 import { type Duration, durationMs, timerMs } from './duration.ts'
+import { type KnownOptions, optionsGiven } from './known-options.ts'
 
 /** How long work that is under way is waited for when something is stopped. */
 export interface StopOptions {
@@ -7,6 +7,11 @@ export interface StopOptions {
   readonly within?: Duration
   /** How long it is waited for after that, if it does not heed its signal. @defaultValue '5 s' */
   readonly leaveAfter?: Duration
+}
+
+export const stopOptions: KnownOptions<StopOptions> = {
+  within: 'checked',
+  leaveAfter: 'checked',
 }
 
 /** What became of work that was under way. */
@@ -24,7 +29,7 @@ export async function endedInTime(
   options: StopOptions | undefined,
   abort: () => void,
 ): Promise<boolean> {
-  const { within = '30 s', leaveAfter = '5 s' } = optionsGiven(options)
+  const { within = '30 s', leaveAfter = '5 s' } = optionsGiven(options, stopOptions)
   const withinMs = durationMs(within, 'within')
   const leaveMs = durationMs(leaveAfter, 'leaveAfter')
   let timer: NodeJS.Timeout | undefined

@@ -28,18 +28,20 @@ export interface Tracer {
 }
 
 /** One for the process, like the tracer it stands for. */
-const current = /* @__PURE__ */ processWide<{ tracer?: Tracer | undefined }>('tracer.1', () => ({}))
+const tracing = /* @__PURE__ */ processWide('tracer/1', () => ({
+  by: undefined as Tracer | undefined,
+}))
 
 /** Sets the tracer and returns the one before. */
 export function traceBy(next: Tracer | undefined): Tracer | undefined {
-  const before = current.tracer
-  current.tracer = next
+  const before = tracing.by
+  tracing.by = next
   return before
 }
 
 /** For callers to whom even a closure is too much. */
 export function isTraced(): boolean {
-  return current.tracer !== undefined
+  return tracing.by !== undefined
 }
 
 /** Runs the body, below a span if somebody traces; otherwise that is all. */
@@ -48,6 +50,6 @@ export function traced<T>(
   subject: () => SpanSubject,
   body: (span: Span | undefined) => Promise<T>,
 ): Promise<T> {
-  const { tracer } = current
+  const tracer = tracing.by
   return tracer === undefined ? body(undefined) : tracer.run(name, subject(), body)
 }

@@ -1,6 +1,5 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { optionsGiven } from '../core/given.ts'
 import { accountId, refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
@@ -40,6 +39,15 @@ import type { CreditBalance } from '../ledger/reading.ts'
 import { readDueBalance } from '../ledger/reads.ts'
 import type { Verdict } from '../ledger/verdict.ts'
 import { type GrantOptions, type GrantTerms, termsText } from './grant-terms.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import * as known from './known-options.ts'
+import {
+  holdOptions,
+  lineOptions,
+  operationOptions,
+  refundOptions,
+  takeOptions,
+} from '../ledger/known-options.ts'
 
 export type { LineOptions } from '../ledger/book.ts'
 export type { Grant, GrantState } from '../ledger/grants.ts'
@@ -213,12 +221,13 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
   given: CreditsOptions<K, F>,
 ): Credits<Tx, AmountOf<K>, F> {
   type A = AmountOf<K>
-  const options = optionsGiven(given)
+  const options = optionsGiven(given, known.creditsOptions as KnownOptions<typeof given>)
   const book = nameText(options.name, 'book')
   kernel.declare(book, { as: 'credits', amounts: options.amounts ?? 'number' })
   const amounts = amountReader((options.amounts ?? 'number') as K)
   const holds = createHolds(kernel, book, options, amounts)
   const { overdraft = 0 } = options
+  if (typeof overdraft !== 'function') amountText(overdraft, 'overdraft', 0n)
 
   /** Before anything is sent: afterwards it would have been applied. */
   const readable = (amount: unknown): void => {
@@ -265,18 +274,19 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
     ...holds,
     async grant(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
-      const options = optionsGiven(rest as GrantOptions | undefined)
+      const options = optionsGiven(rest as GrantOptions | undefined, known.grantOptions)
       return await apply(tx, granting(amount, options), key, options)
     },
     async spend(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
-      const { upTo = false, ...operation } = optionsGiven(rest as TakeOptions | undefined)
+      const { upTo = false, ...operation } = optionsGiven(rest as TakeOptions, takeOptions)
       const line = await taking(key, amount)
       return await apply(tx, upTo ? { ...line, flags: flags.upTo } : line, key, operation)
     },
     async charge(...args: readonly unknown[]) {
       const [tx, key, feature, rest] = calledWith<Tx>(args)
-      const { quantity = 1, ...operation } = optionsGiven(rest as ChargeOptions | undefined)
+      const asked = optionsGiven(rest as ChargeOptions, known.chargeOptions)
+      const { quantity = 1, ...operation } = asked
       const price = prices.get(feature as string)
       if (price === undefined) throw invalid('feature', 'feature is not in the price list')
       const cost = price * BigInt(amountText(quantity, 'quantity'))
@@ -293,8 +303,11 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
         scope,
         note,
         ...terms
-      } = optionsGiven(rest as Renewal | undefined)
+      } = optionsGiven(rest as Renewal | undefined, known.renewal)
       const { bucket } = accountId(nameText(scope ?? key, 'scope'), book, nameText(key, 'key'))
+      // Before the period is asked for: what cannot be granted is told at once.
+      granting(amount, { ...terms, expiresIn: 1 })
+      nameText(plan, 'operationId')
       const { start, end } = await currentPeriod(kernel, tx, bucket, per, timeZone)
       // The amount is part of what is granted and not of the name: another amount in the same period is a conflict.
       const period = JSON.stringify(['renew', nameText(plan, 'operationId'), start.getTime()])
@@ -311,20 +324,24 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
       return await readDueBalance(
         kernel,
         tx,
-        { book, key, ...optionsGiven(rest as CreditBalanceOptions | undefined) },
+        {
+          book,
+          key,
+          ...optionsGiven(rest as CreditBalanceOptions | undefined, known.balanceOptions),
+        },
         await overdraftOf(key),
         amounts,
       )
     },
     async hold(...args: readonly unknown[]) {
       const [tx, key, estimate, rest] = calledWith<Tx>(args)
-      const { ttl, ...operation } = optionsGiven(rest as HoldOptions | undefined)
+      const { ttl, ...operation } = optionsGiven(rest as HoldOptions | undefined, holdOptions)
       const line = await taking(key, estimate, durationMs(ttl, 'ttl'))
       return await apply(tx, line, key, operation)
     },
     async refund(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
-      const { of, ...operation } = optionsGiven(rest as RefundOptions | undefined)
+      const { of, ...operation } = optionsGiven(rest as RefundOptions | undefined, refundOptions)
       return await apply(tx, returning(amount, of), key, operation)
     },
     async voidGrant(...args: readonly unknown[]) {
@@ -334,12 +351,15 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
         tx,
         { kind: kinds.void, book, amount: '0', ...ref },
         key,
-        optionsGiven(rest as OperationOptions | undefined),
+        optionsGiven(rest as OperationOptions | undefined, operationOptions),
       )
     },
     async grants(...args: readonly unknown[]) {
       const [tx, key, rest] = calledWith<Tx>(args)
-      const { scope, ended = false } = optionsGiven(rest as GrantsOptions | undefined)
+      const { scope, ended = false } = optionsGiven(
+        rest as GrantsOptions | undefined,
+        known.grantsOptions,
+      )
       const keyText = nameText(key, 'key')
       const account = accountId(nameText(scope ?? keyText, 'scope'), book, keyText)
       return await readGrants(kernel, tx, book, account, ended === true, amounts)
@@ -352,13 +372,16 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
         rest,
         body,
       ),
-    async line(key, amount, { scope, ttl, of } = {}) {
+    async line(key, amount, given) {
+      const { scope, ttl, of } = optionsGiven(given, lineOptions)
+      assertOneOf({ ttl, of }, 'ttl', 'of')
       const line = of === undefined ? await taking(key, amount, ttl) : returning(amount, of)
       return { line: { ...line, key: nameText(key, 'key'), scope } }
     },
-    grantLine: (key, amount, { scope, ...terms } = {}) => ({
-      line: { ...granting(amount, terms), key: nameText(key, 'key'), scope },
-    }),
+    grantLine(key, amount, given) {
+      const { scope, ...terms } = optionsGiven(given, known.grantLineOptions)
+      return { line: { ...granting(amount, terms), key: nameText(key, 'key'), scope } }
+    },
   }
   return credits
 }

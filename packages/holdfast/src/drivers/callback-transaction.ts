@@ -10,6 +10,7 @@ import {
 } from '../engines/postgres/transaction.ts'
 import { endedIfNone, endedInside, type Ended, Leash } from './leash.ts'
 import type { ConnectionWatch } from './pg-connection.ts'
+import { takeAlone } from './sole-client.ts'
 import { hearing } from './sync-wait.ts'
 import { isTrue } from '../core/is-true.ts'
 
@@ -38,6 +39,8 @@ export interface CallbackTransaction<Tx, T> {
 /** A handle on the leash. */
 export interface Held<Tx> {
   readonly native: Tx
+  /** The connection, where it can be reached: it is to have one transaction at a time. */
+  readonly sole?: object
   /** Whether the client knows of statements under way, if the leash does not count them. */
   busy?(): boolean
   /**
@@ -68,6 +71,7 @@ export async function runInCallback<Tx, T>(how: CallbackTransaction<Tx, T>): Pro
   let connection = undefined as ConnectionWatch | undefined
   let held = undefined as Held<Tx> | undefined
   let assertSynced = (): void => undefined
+  let free = undefined as (() => void) | undefined
   try {
     await how.open(async (native) => {
       stage = 'body'
@@ -75,9 +79,11 @@ export async function runInCallback<Tx, T>(how: CallbackTransaction<Tx, T>): Pro
       const transaction = how.join(native)
       try {
         held = await how.hold(native, leash)
+        if (held.sole !== undefined) free = takeAlone(held.sole)
         if (connection !== undefined) connection.leash = leash
         done = { result: await how.body({ ...transaction, native: held.native }) }
         await turn()
+        await connection?.answered()
         leash.end(held.busy?.(), transaction.state() === 'failed')
         await held.settle?.()
         if (connection?.lost === true) throw holdfastError('CONNECTION_LOST')
@@ -89,11 +95,17 @@ export async function runInCallback<Tx, T>(how: CallbackTransaction<Tx, T>): Pro
         if (connection?.lost !== true && (await held?.rest?.()) === false) throw error
         const lost =
           connection?.lost === true || (isConnectionLoss(error) && (await isGone(transaction)))
-        const ended = lost ? undefined : await endedMeanwhile(how, transaction, connection)
+        // What has no session of its own is told as that, and not by what another one made of it.
+        const ended =
+          lost || isHoldfastError(error, 'TX_SESSION_SHARED')
+            ? undefined
+            : await endedMeanwhile(how, transaction, connection)
         failure = { error: leash.failed(ended ?? bodyFailure(error, lost)) }
         throw error
       } finally {
         leash.handOver()
+        // Before the client ends it: afterwards the pool may have given the connection to the next one already.
+        free?.()
       }
       stage = 'committing'
       connection?.committing()

@@ -2,6 +2,9 @@ import type { Driver, SessionDriver, TransactionSettings } from '../core/driver.
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { couldNotConnect, isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { circuitOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** Settings of `withCircuit`. */
 export interface CircuitOptions {
@@ -24,7 +27,8 @@ export function withCircuit<Tx>(
 ): SessionDriver<Tx>
 export function withCircuit<Tx>(driver: Driver<Tx>, options?: CircuitOptions): Driver<Tx>
 export function withCircuit<Tx>(driver: Driver<Tx>, options: CircuitOptions = {}): Driver<Tx> {
-  const circuit = new Circuit(options)
+  assertDriver(driver, 'withCircuit')
+  const circuit = new Circuit(optionsGiven(options, circuitOptions))
   const { session, listen } = driver as Partial<SessionDriver<Tx>>
   return {
     ...driver,

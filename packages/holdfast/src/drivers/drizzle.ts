@@ -20,6 +20,8 @@ import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgre
 import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 import { poolOf } from './pool-size.ts'
+import { assertBeneath, assertClient as assertKind } from '../core/client-kind.ts'
+import { notGiven } from '../core/given.ts'
 
 /** The part of Drizzle's `sql` tag we use. */
 export interface DrizzleSql {
@@ -64,6 +66,11 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
   db: Db,
   sql: DrizzleSql,
 ): Driver<DrizzleTransactionOf<Db>> {
+  const { execute, transaction } = (db ?? {}) as Partial<Db>
+  const wanted = { kind: 'drizzle', by: 'fromDrizzle', is: 'a Drizzle database' } as const
+  assertKind(db, wanted, typeof execute === 'function' && typeof transaction === 'function')
+  assertBeneath(clientOf(db), 'fromDrizzle')
+  assertTag(sql)
   type Tx = DrizzleTransactionOf<Db>
   const named = databaseNames(clientOf(db) ?? {})
   const run = async (handle: DrizzleDatabase, statement: Statement): Promise<readonly Row[]> =>
@@ -111,6 +118,13 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
       return runInCallback({ open, join: joined, body, masksCommit: true, marked, watch, hold })
     },
   }
+}
+
+/** @throws OPTION_INVALID */
+function assertTag(sql: unknown): void {
+  const { raw, param, join } = (sql ?? {}) as Partial<DrizzleSql>
+  if ([raw, param, join].some((method) => typeof method !== 'function'))
+    throw notGiven('sql', "the sql tag of Drizzle: import { sql } from 'drizzle-orm'")
 }
 
 /** Every value one parameter, however often and in whatever order the text names it. */
@@ -161,7 +175,7 @@ function hold<Tx>(native: Tx, leash: Leash): Held<Tx> {
   if (session === undefined || !isPg(client)) return { native }
   session.client = leashedClient(client, leash)
   countNested(native as DrizzleDatabase, leash)
-  return { native, busy: () => isBusy(client), rest: () => cameToRest(client) }
+  return { native, sole: client, busy: () => isBusy(client), rest: () => cameToRest(client) }
 }
 
 /** A transaction inside of ours is under way until it is over, also while it sends nothing. */

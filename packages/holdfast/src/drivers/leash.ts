@@ -1,7 +1,7 @@
-import { holdfastError, isHoldfastError } from '../core/errors.ts'
+import { type HoldfastError, holdfastError, isHoldfastError } from '../core/errors.ts'
 import { openTransactions } from '../core/open-transactions.ts'
 import { sqlStateOf, wasRaisedInside } from '../core/sql-state.ts'
-import { endProbe, markerProbe } from '../engines/postgres/transaction.ts'
+import { commitText, endProbe, markerProbe } from '../engines/postgres/transaction.ts'
 import { controlIn, rollbacksToSavepoints } from '../engines/postgres/transaction-control.ts'
 
 /** What became of a transaction that somebody else than its owner has ended. */
@@ -25,10 +25,12 @@ function isEndedInside(error: unknown): boolean {
 
 const depthLimit = 5
 
-function wraps(error: unknown, inner: unknown, depth = 0): boolean {
-  if (error === inner) return true
+/** Also if the client has made another error of ours: MikroORM copies its fields, the details among them. */
+function wraps(error: unknown, inner: HoldfastError, depth = 0): boolean {
   if (typeof error !== 'object' || error === null || depth > depthLimit) return false
-  return wraps((error as { readonly cause?: unknown }).cause, inner, depth + 1)
+  const { details, cause, original } = error as Readonly<Record<string, unknown>>
+  // Sequelize 6 has a name of its own for the cause.
+  return error === inner || details === inner.details || wraps(cause ?? original, inner, depth + 1)
 }
 
 /** Outside a transaction block: COMMIT AND CHAIN, SAVEPOINT. */
@@ -68,9 +70,9 @@ const byClient = /^\s*(?:commit|rollback)\s*;?\s*$/i
 export class Leash {
   readonly #strict: boolean
   #stage: Stage = 'body'
-  #fault: Error | undefined
+  #fault: HoldfastError | undefined
   /** The same, of what an ORM may have sent because the transaction had failed. */
-  #faultOfFailed: Error | undefined
+  #faultOfFailed: HoldfastError | undefined
   #ended: Ended | undefined
   #pending = 0
 
@@ -139,7 +141,13 @@ export class Leash {
     throw this.#faulty(holdfastError('TX_ENDED_INSIDE', { details }))
   }
 
-  #faulty(fault: Error): Error {
+  /** Before a call of the client's own that ends the transaction, also if its statement would not be let through. */
+  assertMayEnd(): void {
+    if (this.#stage === 'body') this.#assertKeeps(commitText, false)
+    else this.assertMayRelease()
+  }
+
+  #faulty(fault: HoldfastError): Error {
     this.#fault ??= fault
     return fault
   }

@@ -1,7 +1,8 @@
 import { commitText, rolledBackTag } from '../engines/postgres/transaction.ts'
 import type { Leash } from './leash.ts'
-import { activeQuery, textOf } from './pg-leash.ts'
+import { activeQuery, failureAnswered, textOf } from './pg-leash.ts'
 import { SyncWatch } from './sync-wait.ts'
+import { processWide } from '../core/process-wide.ts'
 
 /** The part of a `pg` client by which its connection can be watched. */
 export interface PgConnection {
@@ -44,6 +45,11 @@ export class ConnectionWatch {
 
   readonly #onError = (): void => {
     this.lost = true
+  }
+
+  /** Until the server has said what a failed statement has made of the transaction. */
+  async answered(): Promise<void> {
+    await failureAnswered(this.#client)
   }
 
   readonly #onTag = ({ text }: { readonly text?: string }): void => {
@@ -92,7 +98,7 @@ function isControl(tag: string): boolean {
 }
 
 type Endings = { count: number }
-const endings = new WeakMap<object, Endings>()
+const endings = /* @__PURE__ */ processWide('endings/1', () => new WeakMap<object, Endings>())
 
 interface Announcer {
   on?(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown

@@ -44,7 +44,7 @@ function send(client: Sending, leash: Leash, args: readonly unknown[]): unknown 
   const [config] = args
   const text = typeof config === 'string' ? config : (config as QueryConfig | null)?.text
   try {
-    const failed = pgTransactionState(client) === 'failed'
+    const failed = pgTransactionState(client) === 'failed' || isFailing(client)
     leash.assertMay(typeof text === 'string' ? text : undefined, failed)
   } catch (error) {
     return refused(client, args, error)
@@ -66,9 +66,7 @@ function remembered(client: object, made: unknown): unknown {
 
 /** Besides the one that was sent last. */
 function hasOthers(client: unknown): boolean {
-  const { _activeQuery, _queryQueue, _sentQueryQueue } = client as Busy
-  const waiting = (_queryQueue?.length ?? 0) + (_sentQueryQueue?.length ?? 0)
-  return waiting + ((_activeQuery ?? undefined) === undefined ? 0 : 1) > 1
+  return queued(client) + (activeQuery(client) === undefined ? 0 : 1) > 1
 }
 
 /** In the way that the caller would hear of a failed statement. */
@@ -87,21 +85,39 @@ function refused(client: Sending, args: readonly unknown[], error: unknown): unk
   return Promise.reject(error as Error)
 }
 
-/** What `pg` keeps about statements under way; not part of its documented face. */
+/** What `pg` keeps about statements under way; not part of its documented face. Up to 8.16 without the underscore. */
 interface Busy {
-  readonly _activeQuery?: unknown
+  readonly _activeQuery?: object | null
   readonly _queryQueue?: { readonly length: number }
   readonly _sentQueryQueue?: { readonly length: number }
+  readonly activeQuery?: object | null
+  readonly queryQueue?: { readonly length: number }
+}
+
+/** Statements that wait for their turn, or for their answer behind another one. */
+function queued(client: unknown): number {
+  const own = client as Busy
+  // Newer ones warn whoever reads the old names.
+  const waiting = '_queryQueue' in own ? own._queryQueue : own.queryQueue
+  return (waiting?.length ?? 0) + (own._sentQueryQueue?.length ?? 0)
 }
 
 /** Whether statements are under way or queued. One that has failed is over, though its Sync is not. */
 export function isBusy(client: unknown): boolean {
-  const { _activeQuery, _queryQueue, _sentQueryQueue } = client as Busy
-  return (
-    (_activeQuery ?? undefined) !== undefined ||
-    (_queryQueue?.length ?? 0) > 0 ||
-    (_sentQueryQueue?.length ?? 0) > 0
-  )
+  return activeQuery(client) !== undefined || queued(client) > 0
+}
+
+/**
+ * A statement has failed, and the server has yet to say what that has made of the transaction. Whoever sent it hears of
+ * the failure at once.
+ */
+function isFailing(client: unknown): boolean {
+  return (client as { readonly readyForQuery?: unknown }).readyForQuery === false && !isBusy(client)
+}
+
+/** Until it has said so. */
+export async function failureAnswered(client: object): Promise<void> {
+  if (isFailing(client)) await rested(client as Resting)
 }
 
 /** How long what a body has left behind may go on before its connection is ended. */
@@ -121,10 +137,7 @@ interface Resting {
 export async function cameToRest(client: object): Promise<boolean> {
   if (!isBusy(client)) return true
   const resting = client as Resting
-  const rested = Promise.withResolvers<void>()
-  for (const event of ['drain', 'end'] as const) resting.once?.(event, rested.resolve)
-  await within(rested.promise, leftoverMs)
-  for (const event of ['drain', 'end'] as const) resting.off?.(event, rested.resolve)
+  await rested(resting)
   if (!isBusy(client)) return true
   // Nobody waits for their answers: that there will be none must not end the process.
   for (const each of promised.get(client) ?? []) each.catch(() => undefined)
@@ -134,9 +147,19 @@ export async function cameToRest(client: object): Promise<boolean> {
   return false
 }
 
+/** Until everything that was sent is answered, for a while. */
+async function rested(client: Resting): Promise<void> {
+  const events = ['drain', 'end'] as const
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const event of events) client.once?.(event, resolve)
+  await within(promise, leftoverMs)
+  for (const event of events) client.off?.(event, resolve)
+}
+
 /** What is being answered. */
 export function activeQuery(client: unknown): object | undefined {
-  return (client as { readonly _activeQuery?: object | null })._activeQuery ?? undefined
+  const own = client as Busy
+  return ('_queryQueue' in own ? own._activeQuery : own.activeQuery) ?? undefined
 }
 
 /** Its text, where it has one. */

@@ -31,6 +31,11 @@ import { pipelineMessage, simpleMessage } from './pg-wire.ts'
 import { isWireClient, noColumns, sendOnWire } from './pg-wire-query.ts'
 import { poolOf } from './pool-size.ts'
 import { watchRoot } from './root-client.ts'
+import { takeAlone } from './sole-client.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { pgOptions } from './known-options.ts'
+import { assertClient as assertKind } from '../core/client-kind.ts'
+import { assertPrepare } from './prepare-mode.ts'
 
 /** The part of a `pg` result we read. */
 interface PgResult {
@@ -82,8 +87,11 @@ export interface PgOptions {
  */
 export function fromPg<Pool extends PgPool>(
   pool: Pool,
-  options: PgOptions = {},
+  given: PgOptions = {},
 ): SessionDriver<PgClientOf<Pool>> {
+  assertPool(pool)
+  const options = optionsGiven(given, pgOptions)
+  assertPrepare(options.prepare)
   type Tx = PgClientOf<Pool>
   const openings = new PgOpenings(options.prepare !== 'never')
   const prepared = new PgPrepared(options.prepare !== 'never')
@@ -163,6 +171,8 @@ async function runOn<Tx, T>(
     connects.giveBack(client, false)
     throw error
   }
+  // If it has one already, that one gives the client back.
+  const free = takeAlone(client)
   const connection = new ConnectionWatch(client)
   const leash = new Leash()
   let clean = false
@@ -180,6 +190,7 @@ async function runOn<Tx, T>(
         begun()
       } else opened.then(begun, ignored)
       result = await body(join(client, leashedClient(client, leash)), opened)
+      await connection.answered()
       leash.end(isBusy(client), pgTransactionState(client) === 'failed')
       if (connection.lost) throw holdfastError('CONNECTION_LOST')
       if (pgTransactionState(client) === 'none') throw endedInside('unknown')
@@ -200,6 +211,7 @@ async function runOn<Tx, T>(
     connection.assertSynced()
     return result
   } finally {
+    free()
     connection.stop()
     connects.giveBack(client, !clean)
   }
@@ -246,6 +258,13 @@ async function rolledBack(client: PgClient): Promise<boolean> {
     // The caller gets the error that made us roll back; the connection is destroyed.
     return false
   }
+}
+
+/** A client of an open transaction is told as that, when somebody begins another one on it. */
+function assertPool(pool: unknown): void {
+  if (isInTransaction(pool ?? {})) return
+  const wanted = { kind: 'pgPool', by: 'fromPg', is: 'a pg.Pool' } as const
+  assertKind(pool, wanted, typeof (pool as Partial<PgPool> | null)?.connect === 'function')
 }
 
 /** A pool has `query` too, and its statements run on any connection: refuse it by shape. */

@@ -1,3 +1,5 @@
+import { processWide } from '../core/process-wide.ts'
+
 /** The part of a `pg` pool by which it tells who uses it. */
 interface Pool {
   readonly totalCount: number
@@ -9,7 +11,7 @@ interface Pool {
 /** How many connections of a pool somebody has. */
 type Count = () => number
 
-const counts = new WeakMap<object, Count>()
+const counts = /* @__PURE__ */ processWide('pool-users/1', () => new WeakMap<object, Count>())
 
 /**
  * Counts the connections of a `pg` pool that somebody has, whoever that is. The pool's own numbers do not tell

@@ -57,7 +57,10 @@ export async function postgresJsSession(sql: unknown, run: Run): Promise<Session
   return session
 }
 
-/** postgres.js has a connection of its own for this, and connects again by itself. */
+/**
+ * postgres.js has a connection of its own for this, and connects again by itself. It says so each time it listens:
+ * what was sent before it did so again is lost, which is worth a look.
+ */
 export async function postgresJsListening(
   sql: unknown,
   channel: string,
@@ -67,10 +70,15 @@ export async function postgresJsListening(
     readonly listen?: (
       channel: string,
       heard: (payload: string) => void,
+      listens: () => void,
     ) => Promise<{ unlisten(): Promise<void> }>
   }
   if (typeof listen !== 'function') throw unfit('the root sql listens')
-  const listening = await listen(channel, heard)
+  let before = false
+  const listening = await listen(channel, heard, () => {
+    if (before) heard('')
+    before = true
+  })
   return { lost: new AbortController().signal, end: async () => await listening.unlisten() }
 }
 

@@ -13,6 +13,10 @@ import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgre
 import { postgresJsListening, postgresJsSession } from './postgres-js-session.ts'
 import { unlessHeard } from './sync-wait.ts'
 import { poolOf } from './pool-size.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { postgresJsOptions } from './known-options.ts'
+import { assertClient as assertKind } from '../core/client-kind.ts'
+import { assertPrepare } from './prepare-mode.ts'
 
 /** The part of a postgres.js `sql` we use. */
 export interface PostgresJsSql {
@@ -53,8 +57,11 @@ export interface PostgresJsOptions {
  */
 export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
   sql: Sql,
-  options: PostgresJsOptions = {},
+  given: PostgresJsOptions = {},
 ): SessionDriver<PostgresJsTransactionOf<Sql>> {
+  assertSql(sql)
+  const options = optionsGiven(given, postgresJsOptions)
+  assertPrepare(options.prepare)
   type Tx = PostgresJsTransactionOf<Sql>
   const run = runner(options.prepare ?? 'auto', databaseNames(sql))
   const answerMs = durationMs(options.answerWithin ?? '30 s', 'answerWithin')
@@ -109,6 +116,11 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
     session: () => postgresJsSession(sql, (handle, each) => unlessHeard(() => run(handle, each))),
     listen: (channel, heard) => postgresJsListening(sql, channel, heard),
   }
+}
+
+function assertSql(sql: unknown): void {
+  const wanted = { kind: 'postgresJs', by: 'fromPostgresJs', is: 'the sql of postgres.js' } as const
+  assertKind(sql, wanted, typeof (sql as Partial<PostgresJsSql> | null)?.unsafe === 'function')
 }
 
 async function answered<T>(answer: Promise<T>, limitMs: number): Promise<T> {

@@ -8,6 +8,9 @@ import { pgCancel } from './pg-cancel.ts'
 import { leashedPrisma } from './prisma-leash.ts'
 import { noteTaken, type Taking, watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { prismaOptions } from './known-options.ts'
+import { assertClient as assertKind } from '../core/client-kind.ts'
 
 /** Prisma's spelling of the isolation levels. */
 type PrismaIsolation = 'ReadCommitted' | 'RepeatableRead' | 'Serializable'
@@ -64,13 +67,18 @@ const marginMs = 250
  */
 export function fromPrisma<Client extends PrismaClientLike>(
   prisma: Client,
-  options: PrismaOptions = {},
+  given: PrismaOptions = {},
 ): Driver<PrismaTransactionOf<Client>> {
+  assertPrisma(prisma)
+  const options = optionsGiven(given, prismaOptions)
   type Tx = PrismaTransactionOf<Client>
   const usualMs = options.transactionTimeoutMs ?? configuredTimeoutMs(prisma) ?? prismaTimeoutMs
   if (!Number.isFinite(usualMs) || usualMs <= 0) {
     throw holdfastError('OPTION_INVALID', {
-      details: { option: 'transactionTimeoutMs', subject: 'transactionTimeoutMs' },
+      details: {
+        option: 'transactionTimeoutMs',
+        subject: 'transactionTimeoutMs must be a number of milliseconds above 0',
+      },
     })
   }
   hearPool(poolOf(prisma))
@@ -184,6 +192,13 @@ function prismaState(handle: object): TransactionState {
   if ((handle as Record<symbol, unknown>)[scopeContext] !== undefined) return 'open'
   // Before 7.5 there was no mark, and no `$transaction` on a transaction client either.
   return '$transaction' in handle ? 'none' : 'unknown'
+}
+
+function assertPrisma(prisma: unknown): void {
+  const wanted = { kind: 'prisma', by: 'fromPrisma', is: 'a PrismaClient' } as const
+  const { $queryRawUnsafe: query, $executeRawUnsafe: execute } = (prisma ??
+    {}) as Partial<PrismaHandle>
+  assertKind(prisma, wanted, typeof query === 'function' && typeof execute === 'function')
 }
 
 function assertHandle(tx: unknown): PrismaHandle {

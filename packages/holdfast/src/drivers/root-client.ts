@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { noteRootUse } from '../core/open-transactions.ts'
+import { processWide } from '../core/process-wide.ts'
 
 type Connect = (...args: unknown[]) => unknown
 
@@ -10,7 +11,10 @@ interface Pool {
 }
 
 /** `connect` as the pools that we watch have it themselves. */
-const connects = new WeakMap<object, Connect>()
+const connects = /* @__PURE__ */ processWide(
+  'pool-connects/1',
+  () => new WeakMap<object, Connect>(),
+)
 
 /**
  * Notices when a body takes a connection of the pool instead of using its own handle. By the pool's own
@@ -37,12 +41,31 @@ export function watchRoot(pool: unknown): object | undefined {
   return pool
 }
 
+/**
+ * The same for a client with a pool of its own: `owner[method]` takes a connection from it. The owner is what the root
+ * client is known by.
+ */
+export function watchTaking<Owner extends object>(
+  owner: Owner,
+  method: keyof Owner & string,
+): Owner {
+  if (connects.has(owner)) return owner
+  const take = owner[method] as Connect
+  connects.set(owner, take)
+  const watched = async (...args: unknown[]): Promise<unknown> => {
+    noteRootUse(owner)
+    return await take.apply(owner, args)
+  }
+  Object.assign(owner, { [method]: watched })
+  return owner
+}
+
 /** The connection that a client has taken for a transaction, once it has it, where its pool is watched. */
 export interface Taking {
   client: unknown
 }
 
-const takings = new AsyncLocalStorage<Taking>()
+const takings = /* @__PURE__ */ processWide('takings/1', () => new AsyncLocalStorage<Taking>())
 
 /** Opens a transaction by a client that does not show its connection, and notes which one it takes. */
 export function noteTaken<T>(taking: Taking, open: () => T): T {

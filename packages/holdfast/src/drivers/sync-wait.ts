@@ -1,4 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
+import { processWide } from '../core/process-wide.ts'
 
 /**
  * With synchronous replication COMMIT waits for a standby. If that wait is cancelled, PostgreSQL says
@@ -20,7 +21,7 @@ function isCancelledWait(notice: unknown): boolean {
 }
 
 /** How often it was heard of in this process, on connections that cannot be told apart. */
-let heard = 0
+const waits = /* @__PURE__ */ processWide('cancelled-waits/1', () => ({ heard: 0 }))
 
 /**
  * Tells Holdfast of a notice that a client received. Needed where Holdfast cannot listen itself, and only
@@ -30,7 +31,7 @@ let heard = 0
  * @example const sql = postgres(url, { onnotice: hearNotice })
  */
 export function hearNotice(notice: unknown): void {
-  if (isCancelledWait(notice)) heard += 1
+  if (isCancelledWait(notice)) waits.heard += 1
 }
 
 /**
@@ -38,9 +39,9 @@ export function hearNotice(notice: unknown): void {
  * It may have been another one: rather unknown than wrong.
  */
 export function hearing(): () => void {
-  const before = heard
+  const before = waits.heard
   return () => {
-    if (heard !== before) throw unsynced()
+    if (waits.heard !== before) throw unsynced()
   }
 }
 
@@ -58,7 +59,7 @@ interface Emitter {
   off(event: string, listener: (about: never) => void): unknown
 }
 
-const listening = new WeakSet<object>()
+const listening = /* @__PURE__ */ processWide('listening/1', () => new WeakSet<object>())
 
 /** Listens to all connections of a `pg` pool beneath somebody else's client, if there is one. */
 export function hearPool(pool: unknown): void {

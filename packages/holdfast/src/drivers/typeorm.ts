@@ -11,6 +11,7 @@ import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
 import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 import { poolOf } from './pool-size.ts'
+import { assertClient as assertKind } from '../core/client-kind.ts'
 
 /** TypeORM's spelling of the isolation levels. */
 type TypeOrmIsolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
@@ -59,6 +60,9 @@ interface TypeOrmRunner {
 export function fromTypeOrm<Source extends TypeOrmDataSource>(
   dataSource: Source,
 ): Driver<TypeOrmTransactionOf<Source>> {
+  const { query, transaction } = (dataSource ?? {}) as Partial<Source>
+  const wanted = { kind: 'typeorm', by: 'fromTypeOrm', is: 'a TypeORM DataSource' } as const
+  assertKind(dataSource, wanted, typeof query === 'function' && typeof transaction === 'function')
   type Tx = TypeOrmTransactionOf<Source>
   const join = (tx: Tx): Transaction<Tx> => {
     const manager = assertManager(tx)
@@ -143,6 +147,7 @@ function hold<Tx>(native: Tx, leash: Leash): Held<Tx> {
   }
   return {
     native,
+    sole: client,
     busy: () => isBusy(client),
     rest: () => cameToRest(client),
     settle() {

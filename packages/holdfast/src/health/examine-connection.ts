@@ -49,7 +49,7 @@ export async function examineLocks<Tx>(driver: Driver<Tx>): Promise<HealthFindin
     await selfTest(driver)
     return []
   } catch (error) {
-    if (isHoldfastError(error, 'ENGINE_LOCKS_ARE_STUBS')) {
+    if (isHoldfastError(error, 'ENGINE_LOCKS_ARE_STUBS', 'ENGINE_ONE_SESSION')) {
       return [
         finding(
           'locks-are-stubs',

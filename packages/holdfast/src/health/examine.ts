@@ -31,6 +31,8 @@ import {
   ofSchema,
 } from './finding.ts'
 import { isTrue } from '../core/is-true.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** From when on something counts as left behind, in milliseconds. */
 export interface HealthLimits {
@@ -71,12 +73,27 @@ export async function examine<Tx>(
   driver: Driver<Tx>,
   options: HealthOptions = {},
 ): Promise<readonly HealthFinding[]> {
+  assertDriver(driver, 'examine')
+  const asked = optionsGiven(options, healthOptions)
   const findings: HealthFinding[] = []
-  for (const part of await partsFor(driver, options)) findings.push(...(await part()))
+  for (const part of await partsFor(driver, asked)) findings.push(...(await part()))
   // A superuser owns everything; one finding says it better than two.
   const isSuperuser = findings.some(({ code }) => code === 'role-superuser')
   const told = findings.filter(({ code }) => !(isSuperuser && code === 'role-owner'))
   return healthGroups.flatMap((group) => told.filter((each) => each.group === group))
+}
+
+const healthLimits: KnownOptions<HealthLimits> = {
+  transactionMs: 'number',
+  idleMs: 'number',
+  overdueMs: 'number',
+}
+
+const healthOptions: KnownOptions<HealthOptions> = {
+  schema: 'text',
+  role: 'text',
+  claims: 'list',
+  limits: healthLimits,
 }
 
 type Part = () => Promise<HealthFinding[]>

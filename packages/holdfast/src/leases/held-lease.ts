@@ -52,23 +52,28 @@ export class HeldLease {
     this.held = held
     this.#terms = terms
     this.#run = run
-    gone.set(this.signal, this.#gone.signal)
+    gone.set(this.#over.signal, this.#gone.signal)
     this.#extend(sentAt)
     this.#plan(1)
     const { name, token } = held
     publish(channels.leaseAcquired, { name, token, waitMs: this.#acquired - since })
   }
 
+  /**
+   * Looks at the clock first: a process that stood still goes on in the middle of its work, and its timers come later
+   * than that.
+   */
   get signal(): AbortSignal {
+    if (!this.over && performance.now() >= this.#deadline) this.lose('deadline')
     return this.#over.signal
   }
 
   get over(): boolean {
-    return this.signal.aborted
+    return this.#over.signal.aborted
   }
 
   remainingMs(): number {
-    return this.over ? 0 : Math.max(0, this.#deadline - performance.now())
+    return this.signal.aborted ? 0 : Math.max(0, this.#deadline - performance.now())
   }
 
   /** True if it is held for another `ttl`; false if it is lost. */

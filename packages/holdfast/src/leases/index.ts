@@ -2,7 +2,6 @@ import { anyOf, closingSignal } from '../core/activity.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertSignal, optionsGiven } from '../core/given.ts'
 import { channels, publish } from '../core/events.ts'
 import { nowait, waitTerms } from '../core/wait.ts'
 import { forgetLeases, readLease } from '../engines/postgres/leases.ts'
@@ -14,6 +13,16 @@ import { fence, type Lease, leaseOn } from './lease.ts'
 import { leaseName } from './lease-name.ts'
 import { type LeaseOptions, leaseTerms } from './lease-terms.ts'
 import { runAlone } from './run-call.ts'
+import { assertSignal, objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import {
+  acquireLeaseOptions,
+  forgetOptions,
+  leaseOptions,
+  leasesOptions,
+  readOptions,
+} from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 export type { LeaseLostEvent, LossReason, RenewalFailedEvent } from '../core/event-map.ts'
 export {
@@ -98,21 +107,24 @@ function waitOf(wait: Duration | 'nowait'): number {
 }
 
 /** Leases over a driver. */
-export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}): Leases<Tx> {
+export function createLeases<Tx>(driver: Driver<Tx>, given: LeasesOptions = {}): Leases<Tx> {
+  assertDriver(driver, 'createLeases')
+  const options = optionsGiven(given, leasesOptions)
   const schema = options.schema ?? 'holdfast'
   const run = runAlone(driver, options)
-  const wantedOf = (name: string, leaseOptions: LeaseOptions): WantedLease => ({
+  const wantedOf = (name: string, asked: LeaseOptions): WantedLease => ({
     schema,
-    name: leaseName(name, leaseOptions.scope),
-    terms: leaseTerms(leaseOptions),
-    note: leaseOptions.note,
+    name: leaseName(name, asked.scope),
+    terms: leaseTerms(asked),
+    note: asked.note,
     sessionLock: undefined,
   })
   return {
     async acquire(name, given) {
-      const { wait = '10 s', retryEvery = '500 ms', signal, ...leaseOptions } = optionsGiven(given)
+      const asked = optionsGiven(given, acquireLeaseOptions)
+      const { wait = '10 s', retryEvery = '500 ms', signal, ...terms } = asked
       assertSignal(signal)
-      const wanted = wantedOf(name, leaseOptions)
+      const wanted = wantedOf(name, terms)
       const waiting = {
         waitMs: waitOf(wait),
         retryMs: durationMs(retryEvery, 'retryEvery'),
@@ -122,8 +134,8 @@ export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}
       assertNotNested(driver)
       return leaseOn(driver, schema, await waitForLease(wanted, run, waiting))
     },
-    async tryAcquire(name, leaseOptions) {
-      const wanted = wantedOf(name, optionsGiven(leaseOptions))
+    async tryAcquire(name, given) {
+      const wanted = wantedOf(name, optionsGiven(given, leaseOptions))
       assertNotNested(driver)
       const outcome = await tryLease(wanted, run)
       if (typeof outcome !== 'number') return leaseOn(driver, schema, outcome)
@@ -131,19 +143,19 @@ export function createLeases<Tx>(driver: Driver<Tx>, options: LeasesOptions = {}
       return undefined
     },
     async guard(tx, held) {
-      const { name, token, scope } = optionsGiven(held, 'held')
+      const { name, token, scope } = objectGiven(held, 'held')
       assertToken(token)
       const reason = await fence(driver, schema, tx, { ...leaseName(name, scope), token })
       if (reason === undefined) return
       throw holdfastError('LEASE_LOST', { about: reason, details: { subject: name, reason } })
     },
     async read(name, given) {
-      const { scope } = optionsGiven(given)
+      const { scope } = optionsGiven(given, readOptions)
       const answer = await run(readLease(schema, leaseName(name, scope)))
       return answer === null ? undefined : readingOf(answer)
     },
     async forget(given) {
-      const { idleFor, limit = 1_000 } = optionsGiven(given)
+      const { idleFor, limit = 1_000 } = optionsGiven(given, forgetOptions)
       if (!Number.isSafeInteger(limit) || limit < 1 || limit > mostForgotten)
         throw invalid('limit', `limit must be a whole number from 1 to ${mostForgotten}`)
       const call = forgetLeases(schema, durationMs(idleFor, 'idleFor'), limit)

@@ -6,7 +6,6 @@ import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import type { LeaderEndedEvent, LeaderTroubleEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { lockMemoryOf } from '../core/lock-memory.ts'
-import { assertFunction, assertSignal, optionsGiven } from '../core/given.ts'
 import { spread, type WantedLease } from './acquire-lease.ts'
 import type { HeldLease } from './held-lease.ts'
 import { type Lease, leaseOn } from './lease.ts'
@@ -15,6 +14,10 @@ import { type LeaseOptions, leaseTerms } from './lease-terms.ts'
 import { runAlone } from './run-call.ts'
 import { leaderKey, leaseSeat, type Seat, sessionSeat } from './seat.ts'
 import { untilLeft } from './until-left.ts'
+import { assertFunction, assertSignal, objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { leaderOptions, leadOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** Settings of an election. All candidates of one name take part in the same one. */
 export interface LeaderOptions extends Omit<LeaseOptions, 'renew'> {
@@ -74,9 +77,10 @@ export function createLeader<Tx>(
   given: LeaderOptions,
   { schema = 'holdfast' }: { readonly schema?: string } = {},
 ): Leader<Tx> {
-  const options = optionsGiven(given)
+  assertDriver(driver, 'createLeader')
+  const options = optionsGiven(given, leaderOptions)
   const { session, note } = options
-  if (session !== undefined) assertFunction(optionsGiven(session, 'session').session, 'session')
+  if (session !== undefined) assertFunction(objectGiven(session, 'session').session, 'session')
   const name = leaseName(options.name, options.scope)
   const retryMs = durationMs(
     options.retryEvery ?? (session === undefined ? '1 s' : '200 ms'),
@@ -107,8 +111,17 @@ export function createLeader<Tx>(
     leaveMs: number,
   ): Promise<boolean> => {
     const { token, guard, remainingMs } = leaseOn(driver, schema, lease)
-    const signal = stop === undefined ? lease.signal : AbortSignal.any([lease.signal, stop])
-    current = { token, signal, guard, remainingMs }
+    const { signal } = lease
+    const either = stop === undefined ? signal : AbortSignal.any([signal, stop])
+    current = {
+      token,
+      guard,
+      remainingMs,
+      get signal() {
+        // Asked first, because it looks at the clock.
+        return lease.signal.aborted ? lease.signal : either
+      },
+    }
     publish(channels.leaderElected, { name: name.name, token })
     const began = performance.now()
     const ended = (reason: LeaderEndedEvent['reason']): void => {
@@ -118,7 +131,7 @@ export function createLeader<Tx>(
     const { stopBeforeMs } = wanted.terms
     // A body that does not stop must not keep the others waiting: the fence is what holds it back.
     let leaving: NodeJS.Timeout | undefined
-    lease.signal.addEventListener('abort', () => {
+    signal.addEventListener('abort', () => {
       leaving = setTimeout(() => void seat.leave(), stopBeforeMs)
       leaving.unref()
     })
@@ -170,8 +183,8 @@ export function createLeader<Tx>(
     get term() {
       return current
     },
-    async run(body, leadOptions) {
-      const { signal: stop, leaveAfter = '30 s' } = optionsGiven(leadOptions)
+    async run(body, asked) {
+      const { signal: stop, leaveAfter = '30 s' } = optionsGiven(asked, leadOptions)
       assertFunction(body)
       assertSignal(stop)
       const leaveMs = durationMs(leaveAfter, 'leaveAfter')

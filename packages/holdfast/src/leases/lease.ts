@@ -70,7 +70,9 @@ export function leaseOn<Tx>(driver: Driver<Tx>, schema: string, held: HeldLease)
   const lease: Lease<Tx> = {
     name: held.held.name,
     token: held.held.token,
-    signal: held.signal,
+    get signal() {
+      return held.signal
+    },
     remainingMs: () => held.remainingMs(),
     async guard(tx) {
       const reason = await fence(driver, schema, tx, held.held)

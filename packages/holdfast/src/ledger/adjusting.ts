@@ -1,5 +1,4 @@
 import { holdfastError } from '../core/errors.ts'
-import { optionsGiven } from '../core/given.ts'
 import { type OperationOptions, single } from './book.ts'
 import {
   type Amount,
@@ -10,6 +9,8 @@ import {
   type Operation,
   signedAmountText,
 } from './operation.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { adjustOptions } from './known-options.ts'
 
 /** Options of `adjust`. */
 export interface AdjustOptions extends OperationOptions {
@@ -27,7 +28,7 @@ export function adjustment(
   amount: Amount,
   given: AdjustOptions,
 ): Operation {
-  const { reason, note, ...options } = optionsGiven(given)
+  const { reason, note, ...options } = optionsGiven(given, adjustOptions)
   if (typeof reason !== 'string' || reason.trim() === '') {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'reason', subject: 'an adjustment needs a reason' },

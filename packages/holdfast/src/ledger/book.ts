@@ -1,6 +1,5 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertSignal, optionsGiven } from '../core/given.ts'
 import { isStorableJson } from '../core/storable.ts'
 import {
   amountText,
@@ -15,6 +14,7 @@ import {
 } from './operation.ts'
 import type { AmountReader } from './verdict.ts'
 import { bigintAmounts, numberAmounts } from './verdict.ts'
+import { assertSignal, objectGiven } from '../core/given.ts'
 
 /** What every operation says about itself. */
 export interface OperationOptions {
@@ -135,7 +135,7 @@ function noteFor(
 
 export function noteText(note: OperationOptions['note']): string | undefined {
   if (note === undefined) return undefined
-  const text = jsonOf(optionsGiven(note, 'note'))
+  const text = jsonOf(objectGiven(note, 'note'))
   if (text === undefined) throw badNote('note must be something that JSON can hold')
   if (!isStorableJson(text)) throw badNote('note contains NUL or half a surrogate pair')
   return text

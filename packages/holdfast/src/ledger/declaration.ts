@@ -1,7 +1,6 @@
 import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { optionsGiven } from '../core/given.ts'
 import { declareBook } from '../engines/postgres/ledger-reads.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { askEach } from '../tx/ask-each.ts'
@@ -9,6 +8,7 @@ import { answerOf } from '../tx/call-function.ts'
 import type { AmountKind } from './book.ts'
 import { assertPeriod, assertTimeZone, invalid, type Period } from './calendar.ts'
 import type { Request } from './request.ts'
+import { objectGiven } from '../core/given.ts'
 
 /**
  * What a book is. It is written down when the book is first used, and a process that declares it differently is
@@ -33,7 +33,7 @@ export type Declared = Readonly<Record<string, string>>
 
 /** @throws OPTION_INVALID */
 export function declaredOf(declaration: BookDeclaration): Declared {
-  const { as, amounts = 'number' } = optionsGiven(declaration, 'declaration')
+  const { as, amounts = 'number' } = objectGiven(declaration, 'declaration')
   if (as !== 'quota' && as !== 'credits' && as !== 'stock') {
     throw invalid('as', 'as must be quota, credits or stock')
   }

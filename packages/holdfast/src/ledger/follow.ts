@@ -4,7 +4,6 @@ import { holdfastError } from '../core/errors.ts'
 import type { FollowedEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { assertFunction, optionsGiven } from '../core/given.ts'
 import {
   type Follower,
   followAccounts,
@@ -27,6 +26,9 @@ import { countOf, movementOf, type StoredMovement } from './reads.ts'
 import { type Rounds, startRoundsOnEach } from './rounds.ts'
 import { balanceOf, jsonAnswer, momentOf, type StoredBalance, textAnswer } from './stored-text.ts'
 import type { AmountReader, Balance } from './verdict.ts'
+import { assertFunction } from '../core/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { followerOptions, followOptions } from './known-options.ts'
 
 /** A movement, with whose it is and what it found. */
 export interface FollowedMovement<A> extends Movement<A> {
@@ -164,7 +166,11 @@ export function createFollowing<Tx>(kernel: Kernel<Tx>): LedgerFollowing<Tx> {
       }
     },
     startFollower(given, handler) {
-      const { every = '1 s', thorough = '5 min', ...options } = optionsGiven(given)
+      const {
+        every = '1 s',
+        thorough = '5 min',
+        ...options
+      } = optionsGiven(given, followerOptions as KnownOptions<typeof given>)
       const reader = new Reader(kernel, options, handler as FollowHandler<Tx, never>)
       const thoroughMs = durationMs(thorough, 'thorough')
       return startRoundsOnEach(kernel, durationMs(every, 'every'), (at) => {
@@ -242,7 +248,7 @@ class Reader<Tx> {
     options: FollowOptions<AmountKind>,
     handler: FollowHandler<Tx, never>,
   ) {
-    const given = optionsGiven(options)
+    const given = optionsGiven(options, followOptions)
     const { name, book, from = 'beginning', batch = 100, amounts = 'number' } = given
     this.#kernel = kernel
     this.#name = nameText(name, 'follower')

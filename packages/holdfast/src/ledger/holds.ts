@@ -1,7 +1,6 @@
 import { anyOf, timeUpSignal } from '../core/activity.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertFunction, optionsGiven } from '../core/given.ts'
 import { isHoldId } from './account-id.ts'
 import type { OperationOptions } from './book.ts'
 import type { Kernel } from './kernel.ts'
@@ -15,6 +14,9 @@ import {
   type Line,
 } from './operation.ts'
 import type { Accepted, AmountReader, Verdict } from './verdict.ts'
+import { assertFunction } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { withHoldOptions } from './known-options.ts'
 
 /** What happens where reality and estimate differ. */
 export interface HoldPolicy {
@@ -127,7 +129,7 @@ export async function withHold<Tx, A, T>(
   given: WithHoldOptions,
   body: (hold: Hold<A>) => Promise<T>,
 ): Promise<T> {
-  const options = optionsGiven(given)
+  const options = optionsGiven(given, withHoldOptions)
   assertFunction(body)
   const ttlMs = durationMs(options.ttl, 'ttl')
   const reserved = accepted(await reserve(key, options))

@@ -1,4 +1,3 @@
-import { optionsGiven } from '../core/given.ts'
 import { readBooks, redeclareBook } from '../engines/postgres/ledger-reads.ts'
 import { type AdjustOptions, adjustment } from './adjusting.ts'
 import type { Audit, AuditOptions } from './audit.ts'
@@ -17,7 +16,13 @@ import { createFollowing, type LedgerFollowing } from './follow.ts'
 import type { Kernel } from './kernel.ts'
 import { type Maintained, type MaintainOptions, maintainLedger } from './maintain.ts'
 import { type Amount, flags, type Key, nameText } from './operation.ts'
-import { type Opened, type OpeningOptions, type OpeningRow, openAccounts } from './opening.ts'
+import {
+  type Opened,
+  type OpeningOptions,
+  type OpeningRow,
+  openAccounts,
+  openingTerms,
+} from './opening.ts'
 import type { LedgerReads } from './reading.ts'
 import { createReads } from './reads.ts'
 import { createReports, type LedgerReports } from './reports.ts'
@@ -25,6 +30,15 @@ import { jsonAnswer, momentOf } from './stored-text.ts'
 import { createSweeping, type LedgerSweeping } from './sweeper.ts'
 import { type Transfer, transferLines } from './transfer.ts'
 import { bigintAmounts, type Verdict } from './verdict.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import {
+  adjustOptions,
+  applyOptions,
+  auditOptions,
+  maintainOptions,
+  openOptions,
+  redeclareOptions,
+} from './known-options.ts'
 
 export type { AdjustOptions } from './adjusting.ts'
 export type { Audit, AuditCheck, AuditOptions, AuditProblem, AuditProgress } from './audit.ts'
@@ -234,7 +248,7 @@ export function createLedger<Tx>(kernel: Kernel<Tx>): Ledger<Tx> {
     lines: readonly PreparedLine[],
     options: ApplyOptions,
   ): Promise<Verdict<AmountOf<AmountKind>>> => {
-    const operation = together(listOf(lines), optionsGiven(options))
+    const operation = together(listOf(lines), optionsGiven(options, applyOptions))
     try {
       return await kernel.apply(tx, operation, amountReader(options.amounts ?? 'number'))
     } finally {
@@ -246,10 +260,10 @@ export function createLedger<Tx>(kernel: Kernel<Tx>): Ledger<Tx> {
     ...createSweeping(kernel),
     ...createFollowing(kernel),
     ...createReports(kernel),
-    audit: async (given) => await kernel.audit(optionsGiven(given)),
-    maintain: async (given) => await maintainLedger(kernel, optionsGiven(given)),
+    audit: async (given) => await kernel.audit(optionsGiven(given, auditOptions)),
+    maintain: async (given) => await maintainLedger(kernel, optionsGiven(given, maintainOptions)),
     async adjust(book, key, amount, given) {
-      const options = optionsGiven(given)
+      const options = optionsGiven(given, adjustOptions)
       const operation = adjustment({ book: nameText(book, 'book') }, key, amount, options)
       const { scope } = options
       const { window } = await reads.balance(book, key, {
@@ -267,8 +281,9 @@ export function createLedger<Tx>(kernel: Kernel<Tx>): Ledger<Tx> {
       return await kernel.apply(undefined, operation, bigintAmounts)
     },
     async open(book, rows, given) {
-      const { walled = false, ...options } = optionsGiven(given)
+      const { walled = false, ...options } = optionsGiven(given, openOptions)
       const name = nameText(book, 'book')
+      openingTerms(options)
       const declared = await kernel.declarationOf(name)
       if (declared !== undefined && hasWindows(declared)) {
         throw invalid('book', 'book has calendar windows: use open of the quota')
@@ -288,7 +303,7 @@ export function createLedger<Tx>(kernel: Kernel<Tx>): Ledger<Tx> {
     },
     books: () => readAllBooks(kernel),
     async redeclare(book, declaration, given) {
-      const { dryRun = false } = optionsGiven(given)
+      const { dryRun = false } = optionsGiven(given, redeclareOptions)
       const name = nameText(book, 'book')
       const declared = declaredOf(declaration)
       const before = (await readAllBooks(kernel)).find((each) => each.book === name)?.declared

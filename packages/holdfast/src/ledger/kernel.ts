@@ -19,6 +19,8 @@ import { type Request, requestOf, statementFor } from './request.ts'
 import { sendAlone } from './send-alone.ts'
 import { textAnswer } from './stored-text.ts'
 import { type AmountReader, type Verdict, verdictOf } from './verdict.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { ledgerOptions } from './known-options.ts'
 
 /** Settings of the ledger. */
 export interface LedgerOptions extends CombinerOptions {
@@ -60,7 +62,8 @@ export interface Kernel<Tx> {
 }
 
 /** The kernel over a driver. */
-export function createKernel<Tx>(driver: Driver<Tx>, options: LedgerOptions = {}): Kernel<Tx> {
+export function createKernel<Tx>(driver: Driver<Tx>, given: LedgerOptions = {}): Kernel<Tx> {
+  const options = optionsGiven(given, ledgerOptions)
   const schema = options.schema ?? 'holdfast'
   const forMs = resolveMs(options)
   const joining = { sure: ledgerCalls(schema, 'joined'), unsure: ledgerCalls(schema, 'marked') }

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
 import { holdfastError } from '../core/errors.ts'
-import { assertFunction, optionsGiven } from '../core/given.ts'
 import { single } from './book.ts'
 import type { Kernel } from './kernel.ts'
 import {
@@ -13,6 +12,9 @@ import {
   nameText,
 } from './operation.ts'
 import { bigintAmounts, type Refusal } from './verdict.ts'
+import { objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { openingOptions } from './known-options.ts'
 
 /** What a key stands at when its history here begins. */
 export interface OpeningRow {
@@ -52,6 +54,19 @@ export interface Opened {
 
 const listed = 100
 
+/** The options, checked. @throws OPTION_INVALID, LEDGER_NAME_INVALID */
+export function openingTerms(
+  given: OpeningOptions,
+): Pick<OpeningOptions, 'onProgress'> & { readonly name: string; readonly batch: number } {
+  const { operationId, batch = 500, ...rest } = optionsGiven(given, openingOptions)
+  if (!Number.isSafeInteger(batch) || batch < 1 || batch > 1_000) {
+    throw holdfastError('OPTION_INVALID', {
+      details: { option: 'batch', subject: 'batch must be a whole number from 1 to 1000' },
+    })
+  }
+  return { ...rest, name: nameText(operationId, 'operationId'), batch }
+}
+
 /** Books an opening balance for every row, batch by batch; each row is an operation of its own. */
 export async function openAccounts<Tx>(
   kernel: Kernel<Tx>,
@@ -59,19 +74,12 @@ export async function openAccounts<Tx>(
   rows: Iterable<OpeningRow> | AsyncIterable<OpeningRow>,
   given: OpeningOptions,
 ): Promise<Opened> {
-  const { operationId, batch = 500, onProgress } = optionsGiven(given)
-  if (onProgress !== undefined) assertFunction(onProgress, 'onProgress')
+  const { name, batch, onProgress } = openingTerms(given)
   assertRows(rows)
-  const name = nameText(operationId, 'operationId')
-  if (!Number.isSafeInteger(batch) || batch < 1 || batch > 1_000) {
-    throw holdfastError('OPTION_INVALID', {
-      details: { option: 'batch', subject: 'batch must be a whole number from 1 to 1000' },
-    })
-  }
   const sum = { rows: 0, opened: 0, replayed: 0, empty: 0, refused: 0 }
   const refusals: { readonly key: string; readonly reason: Refusal }[] = []
   const book = async (given: OpeningRow): Promise<void> => {
-    const row = optionsGiven(given, 'rows')
+    const row = objectGiven(given, 'rows')
     sum.rows += 1
     if (row.balance === 0 || row.balance === 0n) {
       sum.empty += 1

@@ -1,5 +1,4 @@
 import { bucketOf } from '../core/bucket.ts'
-import { optionsGiven } from '../core/given.ts'
 import { momentText } from '../core/moment-text.ts'
 import {
   type AccountNames,
@@ -32,6 +31,8 @@ import {
   windowBounds,
 } from './stored-text.ts'
 import type { AmountReader } from './verdict.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { historyOptions, holdsOptions, readOptions } from './known-options.ts'
 
 export interface StoredAccount extends StoredBalance, StoredWindow {
   readonly at: string | null
@@ -74,18 +75,24 @@ export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
   const reads: LedgerReads<Tx> = {
     async balance(...args: readonly unknown[]) {
       const called = calledFor<Tx>(args)
-      const options = optionsGiven(called.rest[0] as ReadOptions<AmountKind> | undefined)
+      const options = optionsGiven(
+        called.rest[0] as ReadOptions<AmountKind> | undefined,
+        readOptions,
+      )
       return (await readAccount(called, undefined, options)) as never
     },
     async balanceAt(...args: readonly unknown[]) {
       const called = calledFor<Tx>(args, 1)
       const moment = called.rest[0] as Date
-      const options = optionsGiven(called.rest[1] as ReadOptions<AmountKind> | undefined)
+      const options = optionsGiven(
+        called.rest[1] as ReadOptions<AmountKind> | undefined,
+        readOptions,
+      )
       return (await readAccount(called, endOf(moment), options)) as never
     },
     async history(...args: readonly unknown[]) {
       const { tx, names, rest } = calledFor<Tx>(args)
-      const asked = optionsGiven(rest[0] as HistoryOptions<AmountKind> | undefined)
+      const asked = optionsGiven(rest[0] as HistoryOptions<AmountKind> | undefined, historyOptions)
       const { amounts = 'number', before, limit = 50 } = asked
       const most = countOf(limit, 'limit')
       const below = before === undefined ? undefined : cursorOf(before)
@@ -99,7 +106,7 @@ export function createReads<Tx>(kernel: Kernel<Tx>): LedgerReads<Tx> {
     },
     async holds(...args: readonly unknown[]) {
       const { tx, names, rest } = calledFor<Tx>(args)
-      const asked = optionsGiven(rest[0] as HoldsOptions<AmountKind> | undefined)
+      const asked = optionsGiven(rest[0] as HoldsOptions<AmountKind> | undefined, holdsOptions)
       const { amounts = 'number', limit = 100 } = asked
       const most = countOf(limit, 'limit')
       const rows = await kernel.read(tx, (schema) => readHolds(schema, names, most))

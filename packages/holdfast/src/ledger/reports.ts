@@ -1,5 +1,4 @@
 import { type Driver, primariesOf, type Row } from '../core/driver.ts'
-import { optionsGiven } from '../core/given.ts'
 import { momentText } from '../core/moment-text.ts'
 import { listKeys, readUsage } from '../engines/postgres/ledger-reads.ts'
 import { askOne } from '../tx/ask-each.ts'
@@ -12,6 +11,8 @@ import { type Key, nameText } from './operation.ts'
 import type { AccountBalance } from './reading.ts'
 import { accountBalanceOf, countOf, type StoredAccount } from './reads.ts'
 import { jsonAnswer, momentOf } from './stored-text.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { keysOptions, usageOptions } from './known-options.ts'
 
 /** Options of `keys`. */
 export interface KeysOptions<K extends AmountKind = 'number'> {
@@ -133,7 +134,11 @@ const mostRows = 10_000
 export function createReports<Tx>(kernel: Kernel<Tx>): LedgerReports {
   return {
     async keys(book, given) {
-      const { after, limit = 100, amounts } = optionsGiven(given)
+      const {
+        after,
+        limit = 100,
+        amounts,
+      } = optionsGiven(given, keysOptions as KnownOptions<KeysOptions<AmountKind>>)
       const name = nameText(book, 'book')
       const most = countOf(limit, 'limit')
       const reader = amountReader((amounts ?? 'number') as AmountKind)
@@ -176,7 +181,7 @@ export function createReports<Tx>(kernel: Kernel<Tx>): LedgerReports {
         key,
         scope,
         amounts,
-      } = optionsGiven(options)
+      } = optionsGiven(options, usageOptions as KnownOptions<typeof options>)
       const question = {
         book: nameText(book, 'book'),
         from: momentText(from, 'from'),

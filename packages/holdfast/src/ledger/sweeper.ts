@@ -2,13 +2,14 @@ import type { Row } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import type { SweepEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { optionsGiven } from '../core/given.ts'
 import { sweepDue } from '../engines/postgres/ledger-upkeep.ts'
 import { needingSchema } from '../tx/call-function.ts'
 import type { Kernel } from './kernel.ts'
 import { countOf } from './reads.ts'
 import { type Rounds, startRoundsOnEach } from './rounds.ts'
 import { textAnswer } from './stored-text.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { sweeperOptions, sweepOptions } from './known-options.ts'
 
 /** Options of `sweep`. */
 export interface SweepOptions {
@@ -54,7 +55,7 @@ export function createSweeping<Tx>(kernel: Kernel<Tx>): LedgerSweeping {
   }
   return {
     async sweep(given) {
-      const most = countOf(optionsGiven(given).limit ?? 100, 'limit')
+      const most = countOf(optionsGiven(given, sweepOptions).limit ?? 100, 'limit')
       const swept = (await kernel.readEach(() => sweepDue(schema, most))).map(sweptOf)
       return {
         fallen: swept.reduce((sum, { fallen }) => sum + fallen, 0),
@@ -62,7 +63,7 @@ export function createSweeping<Tx>(kernel: Kernel<Tx>): LedgerSweeping {
       }
     },
     startSweeper(given) {
-      const { every = '10 s', limit = 100 } = optionsGiven(given)
+      const { every = '10 s', limit = 100 } = optionsGiven(given, sweeperOptions)
       const most = countOf(limit, 'limit')
       return startRoundsOnEach(
         kernel,

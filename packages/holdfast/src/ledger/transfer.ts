@@ -1,7 +1,7 @@
-import { optionsGiven } from '../core/given.ts'
 import type { PreparedLine } from './book.ts'
 import { invalid } from './calendar.ts'
 import { flags, kinds, type Line } from './operation.ts'
+import { objectGiven } from '../core/given.ts'
 
 /** What is moved, from where to where. Both sides may be of several books, and add up to the same. */
 export interface Transfer {
@@ -13,7 +13,7 @@ export interface Transfer {
 
 /** The legs as lines of one operation. @throws OPTION_INVALID */
 export function transferLines(transfer: Transfer): readonly PreparedLine[] {
-  const { from, to } = optionsGiven(transfer, 'transfer')
+  const { from, to } = objectGiven(transfer, 'transfer')
   const [taken, given] = [sumOf(from, [kinds.debit]), sumOf(to, [kinds.grant, kinds.credit])]
   if (taken === undefined) throw invalid('from', 'from needs lines that take an amount')
   if (given === undefined) throw invalid('to', 'to needs lines that give an amount')

@@ -1,5 +1,6 @@
-import { optionsGiven } from '../core/given.ts'
 import { type Wait, type WaitTerms, waitTerms } from '../core/wait.ts'
+import { objectGiven } from '../core/given.ts'
+import { assertOneOf } from '../core/known-options.ts'
 
 /** How one acquisition waits. */
 export interface AcquireOptions {
@@ -38,7 +39,8 @@ export function acquireTerms(usual: WaitTerms, options: AcquireOptions | undefin
     waitMs,
     keepTransaction = false,
     allowStaleSnapshot = false,
-  } = optionsGiven(options)
+  } = objectGiven(options, 'options')
+  if (waitMs !== undefined && wait !== undefined) assertOneOf({ wait, waitMs }, 'wait', 'waitMs')
   const given =
     wait === undefined ? waitTerms(waitMs, usual, ['inherit'], 'waitMs') : waitTerms(wait, usual)
   return { wait: given, keepTransaction, allowStaleSnapshot }

@@ -1,7 +1,7 @@
 import type { Driver, Executor, Row, Statement, Transaction } from '../core/driver.ts'
 import type { CallSite } from '../core/call-site.ts'
 import { type Blocker, type ErrorDetails, holdfastError } from '../core/errors.ts'
-import { isLockKey, type LockKey, subjectOf } from '../core/lock-key.ts'
+import { type LockKey, subjectOf } from '../core/lock-key.ts'
 import type { LockMemory } from '../core/lock-memory.ts'
 import type { OrderWatch } from '../core/order-watch.ts'
 import { sqlStateOf, wasCanceled } from '../core/sql-state.ts'
@@ -26,9 +26,6 @@ import type { AcquireTerms } from './acquire-options.ts'
 import type { HoldWatch } from './hold-watch.ts'
 import { LockEvents } from './lock-events.ts'
 import { isTrue } from '../core/is-true.ts'
-
-/** A key alone is wanted exclusively; `shared(key)` says otherwise. */
-export type LockInput = LockKey | WantedLock
 
 /** What the room was created with, shared by all its calls. */
 export interface LockSetup {
@@ -276,6 +273,7 @@ export class Acquisition<Tx> {
   async #assertReal(transaction: Transaction<Tx>, { granted }: LockAnswer): Promise<void> {
     if (granted.length === 0 || provenDrivers.has(this.#driver)) return
     const [row] = await transaction.query(locksAreReal)
+    if (isTrue(row?.['alone'])) throw this.#refusal('ENGINE_ONE_SESSION')
     if (!isTrue(row?.['real'])) throw this.#refusal('ENGINE_LOCKS_ARE_STUBS')
     provenDrivers.add(this.#driver)
   }
@@ -323,6 +321,11 @@ export class Acquisition<Tx> {
     const [first] = this.#wanted
     const more = this.#wanted.length - 1
     return `${first?.key.name ?? ''}${more > 0 ? ` +${more}` : ''}`
+  }
+
+  /** The session has another transaction as well. */
+  sharedSession(): Error {
+    return this.#refusal('TX_SESSION_SHARED')
   }
 
   #refusal(code: Parameters<typeof holdfastError>[0]): Error {
@@ -380,21 +383,4 @@ export async function isHeld<Tx>(
 ): Promise<boolean> {
   const [row] = await transaction.query(heldStatement(key, mode))
   return isTrue(row?.['held'])
-}
-
-export function wantedLocks(keys: LockInput | readonly LockInput[]): readonly WantedLock[] {
-  const list = Array.isArray(keys) ? (keys as readonly LockInput[]) : [keys as LockInput]
-  if (list.length === 0) {
-    throw holdfastError('LOCK_KEY_INVALID', { details: { subject: 'no key was given' } })
-  }
-  return list.map(wantedLock)
-}
-
-function wantedLock(input: unknown): WantedLock {
-  if (isLockKey(input)) return { key: input, mode: 'exclusive' }
-  const { key, mode } = (input ?? {}) as Partial<WantedLock>
-  if (isLockKey(key) && (mode === 'shared' || mode === 'exclusive')) return { key, mode }
-  throw holdfastError('LOCK_KEY_INVALID', {
-    details: { subject: 'a key must be what lockKey, legacyKey or shared gives' },
-  })
 }

@@ -1,7 +1,6 @@
 import { type CallSite, callSite, nowhere } from '../core/call-site.ts'
 import type { Driver, Executor } from '../core/driver.ts'
 import { durationMs } from '../core/duration.ts'
-import { assertFunction, optionsGiven } from '../core/given.ts'
 import { type Blocker, holdfastError, isHoldfastError } from '../core/errors.ts'
 import { keyQueuesOf } from '../core/key-queues.ts'
 import type { LockKey } from '../core/lock-key.ts'
@@ -19,16 +18,29 @@ import {
   withTxDefaults,
 } from '../tx/run.ts'
 import { type AcquireOptions, acquireTerms } from './acquire-options.ts'
-import { Acquisition, isHeld, type LockInput, type LockSetup, wantedLocks } from './acquire.ts'
+import { Acquisition, isHeld, type LockSetup } from './acquire.ts'
 import { HoldWatch, type HoldWatchOptions, Places } from './hold-watch.ts'
 import { queuedAt, QueuedGuard } from './queued-guard.ts'
 import { selfTest } from './self-test.ts'
+import { soleSessionsOf } from './sole-sessions.ts'
+import { type LockInput, wantedLocks } from './wanted-locks.ts'
+import { assertFunction } from '../core/given.ts'
+import { assertOneOf, optionsGiven } from '../core/known-options.ts'
+import {
+  acquireOptions,
+  guardOptions,
+  lockOptions,
+  tryAcquireOptions,
+  tryGuardOptions,
+  watchOptions,
+} from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 export { inScope, type KeyPart, type LockKey, legacyKey, lockKey } from '../core/lock-key.ts'
 export { type LockNamespace, lockNamespace, lockNamespaces } from '../core/lock-namespace.ts'
 export type { WantedLock } from '../engines/postgres/locks.ts'
 export type { AcquireOptions } from './acquire-options.ts'
-export type { LockInput } from './acquire.ts'
+export type { LockInput } from './wanted-locks.ts'
 export type { HeldLongEvent } from '../core/event-map.ts'
 
 /** Settings of the room. */
@@ -146,13 +158,19 @@ export function shared(key: LockKey): WantedLock {
 }
 
 /** Named locks over a driver. */
-export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): Locks<Tx> {
+export function createLocks<Tx>(driver: Driver<Tx>, given: LockOptions = {}): Locks<Tx> {
+  assertDriver(driver, 'createLocks')
+  const options = optionsGiven(given, lockOptions)
+  assertOneOf(options, 'wait', 'waitMs')
   const places = new Places(isDeveloping())
   const setup: LockSetup = {
     wait: defaultTerms(options.wait === undefined ? options.waitMs : options.wait),
     annotate: options.annotate ?? true,
     order: orderWatchOf(driver),
-    watch: options.watch === false ? undefined : watchPerServer(driver, places, options.watch),
+    watch:
+      options.watch === false
+        ? undefined
+        : watchPerServer(driver, places, optionsGiven(options.watch, watchOptions, 'watch')),
     memory: lockMemoryOf(driver),
   }
   setup.order.strict = options.strict ?? isDeveloping()
@@ -165,19 +183,20 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
     method: Parameters<typeof callSite>[0],
   ): CallSite => (wanted.length > 1 || places.worthIt ? callSite(method) : nowhere)
   const locks: Locks<Tx> = {
-    async acquire(tx, keys, acquireOptions) {
+    async acquire(tx, keys, given) {
       const site = callSite(locks.acquire)
       const acquisition = acquisitionOf(keys, site)
-      const terms = acquireTerms(setup.wait, acquireOptions)
+      const terms = acquireTerms(setup.wait, optionsGiven(given, acquireOptions))
       await inTurn(driver, tx, acquisition.turn(terms), async (transaction, wait) => {
         const answer = await acquisition.wait(transaction, { ...terms, wait })
         acquisition.granted(answer, transaction, transaction.beside)
       })
     },
-    async tryAcquire(tx, keys, acquireOptions) {
+    async tryAcquire(tx, keys, given) {
       const site = callSite(locks.tryAcquire)
       const acquisition = acquisitionOf(keys, site)
-      const terms = { ...acquireTerms(setup.wait, acquireOptions), wait: nowait }
+      const asked = optionsGiven(given, tryAcquireOptions)
+      const terms = { ...acquireTerms(setup.wait, asked), wait: nowait }
       return await inTurn(driver, tx, acquisition.turn(terms), async (transaction) => {
         const answer = await acquisition.attempt(transaction, terms)
         if (answer.granted.length > 0) {
@@ -196,16 +215,16 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
     },
     async guard(keys, body, given) {
       const wanted = wantedLocks(keys)
-      const guardOptions = optionsGiven(given)
+      const asked = optionsGiven(given, guardOptions)
       assertFunction(body)
       const site = siteOf(wanted, locks.guard)
-      if (!isTraced()) return await guardBy(wanted, body, guardOptions, site)
-      const run = (): ReturnType<typeof body> => guardBy(wanted, body, guardOptions, site)
+      if (!isTraced()) return await guardBy(wanted, body, asked, site)
+      const run = (): ReturnType<typeof body> => guardBy(wanted, body, asked, site)
       return await traced('guard', () => ({ locks: wanted }), run)
     },
     async tryGuard(keys, body, given) {
       const wanted = wantedLocks(keys)
-      const guardOptions = optionsGiven(given)
+      const asked = optionsGiven(given, tryGuardOptions)
       assertFunction(body)
       const site = siteOf(wanted, locks.tryGuard)
       let ofBody: unknown
@@ -220,7 +239,7 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
               throw error
             }
           },
-          { ...guardOptions, wait: 'nowait' },
+          { ...asked, wait: 'nowait' },
           site,
         )
       try {
@@ -239,27 +258,33 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
   const guardBy = async <T>(
     wanted: readonly WantedLock[],
     body: (tx: Tx, attempt: Attempt) => Promise<T>,
-    guardOptions: GuardOptions,
+    asked: GuardOptions,
     site: CallSite,
   ): Promise<T> => {
     const acquisition = new Acquisition(driver, setup, wanted, site)
-    const terms = acquireTerms(setup.wait, guardOptions)
-    const filled = withTxDefaults(options.tx, guardOptions)
-    const { queue: isQueued = options.queue ?? true } = guardOptions
+    const terms = acquireTerms(setup.wait, asked)
+    const filled = withTxDefaults(options.tx, asked)
+    const { queue: isQueued = options.queue ?? true } = asked
     const at = isQueued ? queuedAt(driver, queues, wanted) : undefined
     const queued = new QueuedGuard(driver, acquisition, terms, setup.wait.limitMs, at)
     // The server of the transaction has to be the one where everybody else takes these locks.
     const scopes = [...wanted.map(({ key }) => key.scope), ...(filled.scopes ?? [])]
     let released: (() => void) | undefined
+    let closed: (() => void) | undefined
     const run = (isolation: Pick<RunOptions, 'isolation'>): Promise<T> =>
       runTransaction(
         driver,
         async (transaction, attempt, startedMs, opened) => {
+          const sessions = soleSessionsOf(driver, transaction.beside)
+          const session = sessions.opened()
+          closed = () => sessions.over(session)
           const left = opened === undefined ? queued.left(startedMs) : queued.asked
           // A wait must not outlive the deadline.
           const wait = atMost(left.wait, attempt.remainingMs())
-          const asked = wait === left.wait ? left : { ...left, wait }
-          const answer = await acquisition.wait(transaction, asked, opened)
+          const within = wait === left.wait ? left : { ...left, wait }
+          const answer = await acquisition.wait(transaction, within, opened)
+          if (!(await sessions.isSole(session, transaction, answer)))
+            throw acquisition.sharedSession()
           queued.place?.granted(answer.pid, transaction.beside)
           released = acquisition.granted(answer, undefined, transaction.beside)
           try {
@@ -271,14 +296,18 @@ export function createLocks<Tx>(driver: Driver<Tx>, options: LockOptions = {}): 
         { ...filled, ...isolation, scopes },
         (attempt, signal) => {
           const admitted = queued.admit(attempt, signal)
+          const over = (): void => closed?.()
           // Another attempt may follow after a pause in which nothing is held.
-          admitted.catch(() => released?.())
+          admitted.then(over, () => {
+            over()
+            released?.()
+          })
           return admitted
         },
         'guard',
       )
     try {
-      if (guardOptions.isolation !== undefined) return await run({})
+      if (asked.isolation !== undefined) return await run({})
       if (staleByDefault.has(driver) || terms.allowStaleSnapshot) return await run(fresh)
       try {
         return await run({})

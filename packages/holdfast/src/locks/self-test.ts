@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { Driver } from '../core/driver.ts'
+import type { Driver, Executor } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
+import { isTrue } from '../core/is-true.ts'
 import { lockKey } from '../core/lock-key.ts'
+import { locksAreReal } from '../engines/postgres/lock-holders.ts'
 import { lockAnswer, type LockRequest, lockStatement } from '../engines/postgres/locks.ts'
 import { askAll } from '../tx/ask-each.ts'
 
@@ -31,17 +33,26 @@ async function testOne<Tx>(driver: Driver<Tx>): Promise<void> {
   const attempt = (): Promise<boolean> =>
     inTransaction(async (query) => (await query()).granted.length > 0)
   const inTransaction = <T>(
-    body: (query: () => Promise<ReturnType<typeof lockAnswer>>) => Promise<T>,
+    body: (
+      query: () => Promise<ReturnType<typeof lockAnswer>>,
+      asked: Executor['query'],
+    ) => Promise<T>,
   ): Promise<T> =>
     driver.transaction(
       (transaction) =>
-        body(async () => lockAnswer((await transaction.query(lockStatement(request)))[0] ?? {})),
+        body(
+          async () => lockAnswer((await transaction.query(lockStatement(request)))[0] ?? {}),
+          (statement) => transaction.query(statement),
+        ),
       { scopes: [] },
     )
-  await inTransaction(async (query) => {
+  await inTransaction(async (query, asked) => {
     const { refused, granted } = await query()
     if (refused === 'standby')
       throw holdfastError('LOCK_ON_STANDBY', { details: { client: driver.name } })
+    const [row] = await asked(locksAreReal)
+    if (isTrue(row?.['alone']))
+      throw holdfastError('ENGINE_ONE_SESSION', { details: { client: driver.name } })
     const second = await inTime(attempt())
     if (granted.length === 0 || second) {
       throw holdfastError('ENGINE_LOCKS_ARE_STUBS', { details: { client: driver.name } })

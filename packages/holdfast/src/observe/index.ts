@@ -5,6 +5,9 @@ import { keyQueuesOf } from '../core/key-queues.ts'
 import { createLockReports } from './lock-reports.ts'
 import type { Observer } from './observer.ts'
 import { createReports } from './reports.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { observerOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 export type { EventMap, EventName } from '../core/event-map.ts'
 export type { QueuedKey } from '../core/key-queues.ts'
@@ -50,7 +53,9 @@ export interface ObserverOptions {
  * for (const { session, below } of lockBranches(await observer.locks())) print(session, below)
  * @throws OPTION_INVALID
  */
-export function createObserver<Tx>(driver: Driver<Tx>, options: ObserverOptions = {}): Observer {
+export function createObserver<Tx>(driver: Driver<Tx>, given: ObserverOptions = {}): Observer {
+  assertDriver(driver, 'createObserver')
+  const options = optionsGiven(given, observerOptions)
   const { schema = 'holdfast', claims = [], statementTimeoutMs = 2_000 } = options
   if (!Number.isSafeInteger(statementTimeoutMs) || statementTimeoutMs < 1) {
     throw holdfastError('OPTION_INVALID', {

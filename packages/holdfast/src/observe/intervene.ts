@@ -1,6 +1,5 @@
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertText } from '../core/given.ts'
 import { isName, isStorable } from '../core/storable.ts'
 import { endWork, findSchedule, whoseSession } from '../engines/postgres/observe-interventions.ts'
 import { joinRole } from '../engines/postgres/role-texts.ts'
@@ -10,6 +9,10 @@ import { bucketOf } from '../core/bucket.ts'
 import { callFunction, missingSchema } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { isTrue } from '../core/is-true.ts'
+import { assertText } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { interventionOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** For a tick that is at work in a transaction. */
 const pauseWaitMs = 10_000
@@ -71,8 +74,10 @@ export interface Interventions {
 /** Interventions over a driver. */
 export function createInterventions<Tx>(
   driver: Driver<Tx>,
-  { schema = 'holdfast', exceptApplication }: InterventionOptions = {},
+  given: InterventionOptions = {},
 ): Interventions {
+  assertDriver(driver, 'createInterventions')
+  const { schema = 'holdfast', exceptApplication } = optionsGiven(given, interventionOptions)
   const end = async (
     what: 'statement' | 'session',
     pid: number,

@@ -1,6 +1,5 @@
 import type { Executor, Row } from '../core/driver.ts'
 import { type LockMemory, lockMemoryOf } from '../core/lock-memory.ts'
-import { assertText, optionsGiven } from '../core/given.ts'
 import { lookAtLocks, preparedTransactions, seenLocks } from '../engines/postgres/observe-locks.ts'
 import { latestMinutes, latestNames, lookForNames } from '../engines/postgres/observe-notes.ts'
 import { asking, limitOf, type Looking } from './answer.ts'
@@ -12,6 +11,9 @@ import { LockNaming } from './naming.ts'
 import type { Observer } from './observer.ts'
 import { buildTree } from './tree.ts'
 import { isTrue } from '../core/is-true.ts'
+import { assertText } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { minutesOptions, namesOptions } from './known-options.ts'
 
 /** What an observer tells about locks. */
 export type LockReports = Pick<Observer, 'locks' | 'session' | 'hotKeys' | 'names' | 'lockMinutes'>
@@ -40,7 +42,7 @@ export function createLockReports<Tx>(looking: Looking<Tx>): LockReports {
     },
     hotKeys: async () => hotKeysIn(await treeOf(undefined)),
     async names(options) {
-      const { namespace, limit = 100 } = optionsGiven(options)
+      const { namespace, limit = 100 } = optionsGiven(options, namesOptions)
       assertText(namespace, 'namespace')
       const most = limitOf(limit, 'limit', 10_000)
       return await look(driver, statementTimeoutMs, async (executor) => {
@@ -53,7 +55,7 @@ export function createLockReports<Tx>(looking: Looking<Tx>): LockReports {
       })
     },
     async lockMinutes(options) {
-      const { namespace, minutes = 60 } = optionsGiven(options)
+      const { namespace, minutes = 60 } = optionsGiven(options, minutesOptions)
       assertText(namespace, 'namespace')
       const statement = latestMinutes(schema, namespace, limitOf(minutes, 'minutes', 1_440))
       return lockMinutesFrom(await asking(looking, (executor) => executor.query(statement)))

@@ -5,6 +5,8 @@ import type { MetricFamily } from './metric-family.ts'
 import type { Observer } from './observer.ts'
 import { prometheusText, prometheusType } from './prometheus.ts'
 import { ServerGauges } from './server-gauges.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { metricsOptions } from './known-options.ts'
 
 /** Settings of a collection of metrics. */
 export interface MetricsOptions {
@@ -43,7 +45,8 @@ export interface Metrics extends Disposable {
  * app.get('/metrics', (c) => metrics.handler(c.req.raw))
  * @throws OPTION_INVALID
  */
-export function createMetrics(options: MetricsOptions = {}): Metrics {
+export function createMetrics(given: MetricsOptions = {}): Metrics {
+  const options = optionsGiven(given, metricsOptions)
   const { observer, lockLabel = ({ namespace }) => namespace, mostValues = 100 } = options
   if (!Number.isSafeInteger(mostValues) || mostValues < 1) {
     throw holdfastError('OPTION_INVALID', {

@@ -13,6 +13,8 @@ import { on } from './on.ts'
 import type { OpenTelemetryApi, OtelSpan } from './opentelemetry-api.ts'
 import { openTelemetryMetrics } from './opentelemetry-metrics.ts'
 import type { Observer } from './observer.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { instrumentOptions } from './known-options.ts'
 
 /** Settings of `instrument`. */
 export interface InstrumentOptions {
@@ -46,10 +48,8 @@ const scopeName = 'holdfast'
  * import * as api from '@opentelemetry/api'
  * instrument(api, { observer: hf.observe })
  */
-export function instrument<C>(
-  api: OpenTelemetryApi<C>,
-  options: InstrumentOptions = {},
-): () => void {
+export function instrument<C>(api: OpenTelemetryApi<C>, given: InstrumentOptions = {}): () => void {
+  const options = optionsGiven(given, instrumentOptions)
   const { spans = true, metrics = true } = options
   const stops: (() => void)[] = []
   if (spans) stops.push(...traceWith(api, options))

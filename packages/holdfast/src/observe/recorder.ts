@@ -11,6 +11,9 @@ import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { LockCounts } from './lock-counts.ts'
 import { noteEntry } from './lock-id.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { recorderOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** Settings of a recorder. */
 export interface RecorderOptions {
@@ -51,8 +54,10 @@ const stopLimitMs = 2_000
  */
 export async function startRecorder<Tx>(
   driver: Driver<Tx>,
-  { schema = 'holdfast', every = '3 s' }: RecorderOptions & { readonly schema?: string } = {},
+  given: RecorderOptions & { readonly schema?: string } = {},
 ): Promise<Recorder> {
+  assertDriver(driver, 'startRecorder')
+  const { schema = 'holdfast', every = '3 s' } = optionsGiven(given, recorderOptions)
   const everyMs = durationMs(every, 'every')
   if (everyMs < leastEveryMs) {
     throw holdfastError('OPTION_INVALID', {

@@ -1,6 +1,5 @@
 import type { ClaimsOptions } from '../claims/layout.ts'
 import type { Driver } from '../core/driver.ts'
-import { optionsGiven } from '../core/given.ts'
 import type { Looking } from './answer.ts'
 import { observeFollowers, observeKeys, observeUsage } from './book-reports.ts'
 import { observeClaims } from './claims.ts'
@@ -8,6 +7,15 @@ import { observeLeases, observeSchedules } from './coordination.ts'
 import { observeAccount, observeBooks, observeHolds } from './ledger.ts'
 import type { Observer } from './observer.ts'
 import { observeTransactions } from './transactions.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import {
+  accountAddress,
+  accountOptions,
+  daysOptions,
+  keysPage,
+  limitOptions,
+  ticksOptions,
+} from './known-options.ts'
 
 /** What an observer reads besides locks. */
 export type Reports = Pick<
@@ -38,17 +46,28 @@ export function createReports<Tx>(
 ): Reports {
   const looking: Looking<Tx> = { driver, schema, statementTimeoutMs }
   return {
-    transactions: async (options) => await observeTransactions(looking, optionsGiven(options)),
+    transactions: async (options) =>
+      await observeTransactions(looking, optionsGiven(options, limitOptions)),
     books: () => observeBooks(looking),
     account: async (address, options) =>
-      await observeAccount(looking, optionsGiven(address, 'address'), optionsGiven(options)),
-    keys: async (book, options) => await observeKeys(looking, book, optionsGiven(options)),
+      await observeAccount(
+        looking,
+        optionsGiven(address, accountAddress, 'address'),
+        optionsGiven(options, accountOptions),
+      ),
+    keys: async (book, options) =>
+      await observeKeys(looking, book, optionsGiven(options, keysPage)),
     usage: async (address, options) =>
-      await observeUsage(looking, optionsGiven(address, 'address'), optionsGiven(options)),
+      await observeUsage(
+        looking,
+        optionsGiven(address, accountAddress, 'address'),
+        optionsGiven(options, daysOptions),
+      ),
     followers: () => observeFollowers(looking),
-    holds: async (options) => await observeHolds(looking, optionsGiven(options)),
-    leases: async (options) => await observeLeases(looking, optionsGiven(options)),
-    schedules: async (options) => await observeSchedules(looking, optionsGiven(options)),
+    holds: async (options) => await observeHolds(looking, optionsGiven(options, limitOptions)),
+    leases: async (options) => await observeLeases(looking, optionsGiven(options, limitOptions)),
+    schedules: async (options) =>
+      await observeSchedules(looking, optionsGiven(options, ticksOptions)),
     claims: () => observeClaims(looking, claims),
   }
 }

@@ -1,15 +1,11 @@
-import type { Duration } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { asResponse, type HttpAnswer, problem, sent } from '../core/http-answer.ts'
 import type { Once, OnceAnswer } from './index.ts'
 import { bytesAsData, fingerprintOf, keyText } from './names.ts'
-
-/** What a handler answers: kept as it is, and sent to every duplicate. */
-export interface HttpAnswer {
-  readonly status: number
-  readonly headers?: Readonly<Record<string, string>>
-  /** Text as it is; anything else is sent as JSON; nothing is an empty body. */
-  readonly body?: unknown
-}
+import { assertFunction, assertText } from '../core/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { idempotencyOptions } from './known-options.ts'
 
 /** Settings of the middleware. `R` is the framework's own request. */
 export interface IdempotencyOptions<R> {
@@ -25,7 +21,7 @@ export interface IdempotencyOptions<R> {
   /**
    * Whether an answer is final: kept, and sent to every duplicate. One that is not is sent once, what was
    * written before it is undone, and the next request with the key does the work again.
-   * @defaultValue all but 408, 409, 425, 429 and 500 or more, which may be another answer the next time
+   * @defaultValue all but 408, 409, 423, 425, 429 and 500 or more, which may be another answer the next time
    *
    * @example keepIf: ({ status }) => status < 400
    */
@@ -41,8 +37,8 @@ interface Asked {
   readonly payload: () => string
 }
 
-/** Timeout, conflict, too early, too many: refusals that pass. */
-const passing: ReadonlySet<number> = new Set([408, 409, 425, 429])
+/** Timeout, conflict, locked, too early, too many: refusals that pass. */
+const passing: ReadonlySet<number> = new Set([408, 409, 423, 425, 429])
 
 const isFinal = ({ status }: HttpAnswer): boolean => status < 500 && !passing.has(status)
 
@@ -57,6 +53,16 @@ class NotKept extends Error {
 
 const replayedHeader = 'idempotency-replayed'
 const longestKey = 255
+
+/** When the handler is made, and not when the first request comes. @throws OPTION_INVALID */
+function checked<R>(handler: unknown, given: IdempotencyOptions<R>): IdempotencyOptions<R> {
+  const options = optionsGiven(given, idempotencyOptions as KnownOptions<typeof given>)
+  assertFunction(handler, 'handler')
+  assertFunction(options.scope, 'scope')
+  assertText(options.header, 'header')
+  if (options.keep !== undefined) durationMs(options.keep, 'keep')
+  return options
+}
 
 async function answerTo<Tx, R>(
   once: Once<Tx>,
@@ -124,27 +130,6 @@ async function kept<Tx>(
 
 const defaultHeader = 'Idempotency-Key'
 
-/** As RFC 9457 has it. */
-function problem(status: number, title: string): HttpAnswer {
-  return {
-    status,
-    headers: { 'content-type': 'application/problem+json' },
-    body: { title, status },
-  }
-}
-
-/** The body as text, and the headers with the type it has. */
-function sent({ headers = {}, body }: HttpAnswer): {
-  headers: Record<string, string>
-  text?: string
-} {
-  if (body === undefined || body === null) return { headers: { ...headers } }
-  const named = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
-  if (typeof body === 'string') return { headers: { ...headers }, text: body }
-  const type = named ? {} : { 'content-type': 'application/json' }
-  return { headers: { ...type, ...headers }, text: JSON.stringify(body) }
-}
-
 /**
  * `Idempotency-Key` for a Fetch API handler (Hono, Next.js, Bun, Deno, workers). The handler works in the
  * transaction it is given; its answer is stored in the same. A duplicate gets that answer (with the header
@@ -160,8 +145,9 @@ function sent({ headers = {}, body }: HttpAnswer): {
 export function idempotentFetch<Tx, R extends Request = Request>(
   once: Once<Tx>,
   handler: (tx: Tx, request: R) => Promise<HttpAnswer>,
-  options: IdempotencyOptions<R>,
+  given: IdempotencyOptions<R>,
 ): (request: R) => Promise<Response> {
+  const options = checked(handler, given)
   return async (request) => {
     if (request.bodyUsed) throw bodyUnknown('was read before: give this handler the request unread')
     const body = await request.clone().arrayBuffer()
@@ -182,8 +168,7 @@ function responseOf(answer: HttpAnswer): Response {
     const { status } = answer
     if (answer instanceof Response || typeof status !== 'number')
       throw new TypeError('it is not { status, headers, body }')
-    const { headers, text = '' } = sent(answer)
-    return new Response(text === '' ? null : text, { status, headers })
+    return asResponse(answer)
   } catch (cause) {
     const subject = `what the handler answered cannot be sent, and nothing was done: ${(cause as Error).message}`
     throw holdfastError('OPTION_INVALID', { details: { option: 'handler', subject }, cause })
@@ -229,8 +214,9 @@ export interface ExpressResponse {
 export function idempotentExpress<Tx, R extends ExpressRequest, S extends ExpressResponse>(
   once: Once<Tx>,
   handler: (tx: Tx, request: R) => Promise<HttpAnswer>,
-  options: IdempotencyOptions<R>,
+  given: IdempotencyOptions<R>,
 ): (request: R, response: S, next: (error: unknown) => void) => Promise<void> {
+  const options = checked(handler, given)
   return async (request, response, next) => {
     try {
       const asked = {
@@ -250,13 +236,46 @@ export function idempotentExpress<Tx, R extends ExpressRequest, S extends Expres
   }
 }
 
-/** The part of a Fastify request that is read. */
-export interface FastifyRequest {
+/** A request as Node's frameworks have it, after its body was parsed. */
+export interface ParsedRequest {
   readonly method: string
   readonly url: string
   readonly body?: unknown
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** As Node's own requests have it. */
+  readonly readableDidRead?: boolean
 }
+
+/**
+ * The same for any other framework: answers what is to be sent, and sends nothing.
+ *
+ * @example
+ * const answer = await idempotentAnswer(hf.once, request, (tx) => work(tx, request), { scope: () => user.id })
+ * @throws OPTION_INVALID if nobody has read the body, and those of `once`
+ */
+export async function idempotentAnswer<Tx, R extends ParsedRequest>(
+  once: Once<Tx>,
+  request: R,
+  work: (tx: Tx) => Promise<HttpAnswer>,
+  options: IdempotencyOptions<R>,
+): Promise<HttpAnswer> {
+  const header = (name: string): string | undefined => {
+    const value = request.headers[name.toLowerCase()]
+    return typeof value === 'string' ? value : value?.[0]
+  }
+  const asked = {
+    key: header(options.header ?? defaultHeader),
+    payload: () => {
+      if (isUnparsed(request, header))
+        throw bodyUnknown('was not parsed: let a parser for its content type read it first')
+      return payloadOf(request.method, request.url, request.body)
+    },
+  }
+  return await answerTo(once, request, asked, work, options)
+}
+
+/** The part of a Fastify request that is read. */
+export type FastifyRequest = Omit<ParsedRequest, 'readableDidRead'>
 
 /** The part of a Fastify reply that is used. */
 export interface FastifyReply {
@@ -275,22 +294,11 @@ export interface FastifyReply {
 export function idempotentFastify<Tx, R extends FastifyRequest, S extends FastifyReply>(
   once: Once<Tx>,
   handler: (tx: Tx, request: R) => Promise<HttpAnswer>,
-  options: IdempotencyOptions<R>,
+  given: IdempotencyOptions<R>,
 ): (request: R, reply: S) => Promise<S> {
+  const options = checked(handler, given)
   return async (request, reply) => {
-    const header = (name: string): string | undefined => {
-      const value = request.headers[name.toLowerCase()]
-      return typeof value === 'string' ? value : value?.[0]
-    }
-    const asked = {
-      key: header(options.header ?? defaultHeader),
-      payload: () => {
-        if (isUnparsed(request, header))
-          throw bodyUnknown('was not parsed: add a content type parser that keeps it')
-        return payloadOf(request.method, request.url, request.body)
-      },
-    }
-    const answer = await answerTo(once, request, asked, (tx) => handler(tx, request), options)
+    const answer = await idempotentAnswer(once, request, (tx) => handler(tx, request), options)
     const { headers, text } = sent(answer)
     reply.code(answer.status).headers(headers).send(text)
     return reply

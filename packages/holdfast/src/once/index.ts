@@ -13,27 +13,33 @@ import {
 } from '../engines/postgres/once.ts'
 import { answerOf, callFunction, schemaMissing, sumOverPrimaries } from '../tx/call-function.ts'
 import { isTraced, traced } from '../core/tracing.ts'
-import { assertFunction, optionsGiven } from '../core/given.ts'
 import { type ResolveOptions, resolveMs, untilTold } from '../tx/ask-again.ts'
 import { type RunOptions, runTransaction, type TxOptions, withTxDefaults } from '../tx/run.ts'
 import { holdersOf, lookAtHolders } from '../tx/blockers.ts'
 import { inTurn } from '../tx/in-turn.ts'
 import type { JsonOf } from './json-of.ts'
 import { tellOnce } from './once-events.ts'
+import { jsonOf, valueOf } from './stored-result.ts'
 import { fingerprintOf, keyText } from './names.ts'
+import { assertFunction } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { forgetOptions, onceAloneOptions, onceOptions, onceRoomOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 export {
   type ExpressRequest,
   type ExpressResponse,
   type FastifyReply,
   type FastifyRequest,
-  type HttpAnswer,
   type IdempotencyOptions,
+  idempotentAnswer,
   idempotentExpress,
   idempotentFastify,
   idempotentFetch,
+  type ParsedRequest,
 } from './http.ts'
 
+export type { HttpAnswer } from '../core/http-answer.ts'
 export type { JsonOf } from './json-of.ts'
 
 /** Settings of the room. */
@@ -152,10 +158,10 @@ type Body<Tx> = (tx: Tx) => unknown
 type AnyAnswer = OnceDone<unknown> | OnceRefused<'in-progress' | 'mismatch'>
 
 /** Work that is done once, over a driver. */
-export function createOnce<Tx>(
-  driver: Driver<Tx>,
-  { schema = 'holdfast', wait: usual, tx: defaults, ...resolving }: OnceRoomOptions = {},
-): Once<Tx> {
+export function createOnce<Tx>(driver: Driver<Tx>, given: OnceRoomOptions = {}): Once<Tx> {
+  assertDriver(driver, 'createOnce')
+  const options = optionsGiven(given, onceRoomOptions)
+  const { schema = 'holdfast', wait: usual, tx: defaults, ...resolving } = options
   const forMs = resolveMs(resolving)
   const memory = lockMemoryOf(driver)
   const defaultWait = defaultTerms(usual)
@@ -291,14 +297,14 @@ export function createOnce<Tx>(
     if (isAlone(args)) {
       const [key, body, options] = args as [string, Body<Tx>, (OnceOptions & RunOptions)?]
       assertFunction(body)
-      return await alone(key, body, optionsGiven(options))
+      return await alone(key, body, optionsGiven(options, onceAloneOptions))
     }
     const [tx, key, body, options] = args as [Tx, string, Body<Tx>, OnceOptions?]
     assertFunction(body)
-    return await joined(tx, key, body, optionsGiven(options))
+    return await joined(tx, key, body, optionsGiven(options, onceOptions))
   }
   const forget: Once<Tx>['forget'] = async (given) => {
-    const { limit = 1_000 } = optionsGiven(given)
+    const { limit = 1_000 } = optionsGiven(given, forgetOptions)
     if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
       throw holdfastError('OPTION_INVALID', {
         details: { option: 'limit', subject: 'limit must be a whole number from 1 to 10000' },
@@ -381,16 +387,4 @@ function knownAnswer(answer: string | null): AnyAnswer | undefined {
   if (answer === 'done') return { ok: true, result: undefined, replayed: true }
   if (answer?.startsWith('done:') !== true) return undefined
   return { ok: true, result: valueOf(answer.slice(5)), replayed: true }
-}
-
-function jsonOf(result: unknown): string | undefined {
-  try {
-    return JSON.stringify(result)
-  } catch (cause) {
-    throw holdfastError('ONCE_RESULT_INVALID', { cause })
-  }
-}
-
-function valueOf(json: string | undefined): unknown {
-  return json === undefined ? undefined : JSON.parse(json)
 }

@@ -1,6 +1,5 @@
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { optionsGiven } from '../core/given.ts'
 import { accountId, refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
@@ -30,6 +29,10 @@ import type { Verdict } from '../ledger/verdict.ts'
 import { DenyCache, type DenyCacheOptions } from './deny-cache.ts'
 import { createQuotaUpkeep, type QuotaUpkeep } from './quota-upkeep.ts'
 import { type QuotaLine, type Window, windowOf } from './window.ts'
+import { objectGiven } from '../core/given.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { consumeOptions, holdOptions, quotaOptions } from './known-options.ts'
+import { lineOptions, refundOptions } from '../ledger/known-options.ts'
 
 export type { LineOptions } from '../ledger/book.ts'
 export type { DenyCacheOptions } from './deny-cache.ts'
@@ -125,7 +128,7 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
   kernel: Kernel<Tx>,
   given: QuotaOptions<K>,
 ): Quota<Tx, AmountOf<K>> {
-  const options = optionsGiven(given)
+  const options = optionsGiven(given, quotaOptions as KnownOptions<typeof given>)
   type A = AmountOf<K>
   const book = nameText(options.name, 'book')
   const window = windowOf(options)
@@ -134,9 +137,10 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
   const cache =
     options.denyCache === undefined
       ? undefined
-      : new DenyCache<A>(book, optionsGiven(options.denyCache, 'denyCache'))
+      : new DenyCache<A>(book, objectGiven(options.denyCache, 'denyCache'))
   const holds = holdsOf(createHolds(kernel, book, options, amounts), window.rollingMs, cache)
 
+  if (typeof options.limit !== 'function') amountText(options.limit, 'limit', 0n)
   const beyond = options.overage === true ? { flags: flags.unchecked } : {}
   if (options.overage === true && !('per' in options)) {
     throw invalid('overage', 'overage goes with per: a rate or a rolling window would never refuse')
@@ -210,16 +214,18 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     }),
     async consume(...args: readonly unknown[]) {
       const [tx, key, cost, rest] = calledWith<Tx>(args)
-      return await take(tx, key, cost as Amount, optionsGiven(rest as ConsumeOptions | undefined))
+      const asked = optionsGiven(rest as ConsumeOptions | undefined, consumeOptions)
+      return await take(tx, key, cost as Amount, asked)
     },
     async hold(...args: readonly unknown[]) {
       const [tx, key, estimate, rest] = calledWith<Tx>(args)
-      const options = optionsGiven(rest as HoldOptions | undefined)
+      const options = optionsGiven(rest as HoldOptions | undefined, holdOptions)
       return await take(tx, key, estimate as Amount, options, durationMs(options.ttl, 'ttl'))
     },
     async refund(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
-      const { of, ...operation } = optionsGiven(rest as RefundOptions | undefined)
+      const asked = optionsGiven(rest as RefundOptions | undefined, refundOptions)
+      const { of, ...operation } = asked
       const request = single(returning(amount as Amount, of), key, operation)
       try {
         return await kernel.apply(tx, request, amounts)
@@ -235,7 +241,9 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
         rest,
         body,
       ),
-    async line(key, amount, { scope, ttl, of } = {}) {
+    async line(key, amount, given) {
+      const { scope, ttl, of } = optionsGiven(given, lineOptions)
+      assertOneOf({ ttl, of }, 'ttl', 'of')
       if (ttl !== undefined) assertHolds(window.rollingMs)
       const ttlMs = ttl === undefined ? undefined : durationMs(ttl, 'ttl')
       const line =

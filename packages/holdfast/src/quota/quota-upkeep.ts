@@ -1,4 +1,3 @@
-import { optionsGiven } from '../core/given.ts'
 import { accountId } from '../ledger/account-id.ts'
 import { type AdjustOptions, adjustment } from '../ledger/adjusting.ts'
 import { calledWith, type InTransaction, type OperationOptions, single } from '../ledger/book.ts'
@@ -17,6 +16,10 @@ import {
 import { type Peek, peek } from '../ledger/peek.ts'
 import type { AmountReader, Verdict } from '../ledger/verdict.ts'
 import { type WindowLines } from './window.ts'
+import { objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { peekOptions } from './known-options.ts'
+import { adjustOptions, operationOptions } from '../ledger/known-options.ts'
 
 /** Options of `peek`. */
 export interface PeekOptions {
@@ -113,7 +116,7 @@ export function createQuotaUpkeep<Tx, A>(
   return {
     async peek(...args: readonly unknown[]) {
       const [tx, key, options] = calledWith<Tx>(args)
-      const { cost = 1, scope } = optionsGiven(options as PeekOptions | undefined)
+      const { cost = 1, scope } = optionsGiven(options as PeekOptions | undefined, peekOptions)
       const keyText = nameText(key, 'key')
       const home = scope === undefined ? keyText : nameText(scope, 'scope')
       const amount = amountText(cost, 'cost')
@@ -123,7 +126,7 @@ export function createQuotaUpkeep<Tx, A>(
     async setLimit(...args: readonly unknown[]) {
       const [tx, key, asked, rest] = calledWith<Tx>(args)
       if (isRate) throw invalid('limit', 'a rate has no limits by key: declare it as a function')
-      const options = optionsGiven(rest as OperationOptions | undefined)
+      const options = optionsGiven(rest as OperationOptions | undefined, operationOptions)
       const declared = await limitOf(nameText(key, 'key'))
       const limit = asked === null ? declared : amountText(asked, 'limit', 0n)
       // Before it is sent: afterwards it would have been applied.
@@ -139,7 +142,7 @@ export function createQuotaUpkeep<Tx, A>(
     async adjust(...args: readonly unknown[]) {
       const [tx, key, amount, rest] = calledWith<Tx>(args)
       assertCounted()
-      const options = optionsGiven(rest as AdjustOptions | undefined)
+      const options = optionsGiven(rest as AdjustOptions | undefined, adjustOptions)
       const operation = adjustment(place(), key, amount as Amount, options)
       try {
         return await kernel.apply(tx, operation, amounts)
@@ -161,7 +164,7 @@ async function* owedBy(
 ): AsyncGenerator<{ key: Key; balance: bigint; scope?: string }> {
   assertRows(rows)
   for await (const each of rows) {
-    const { used, ...row } = optionsGiven(each, 'rows')
+    const { used, ...row } = objectGiven(each, 'rows')
     yield { ...row, balance: -BigInt(amountText(used, 'used', 0n)) }
   }
 }

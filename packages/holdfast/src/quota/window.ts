@@ -30,6 +30,9 @@ export function windowOf(options: Window): WindowLines {
     (window) => (options as Readonly<Record<string, unknown>>)[window] !== undefined,
   )
   if (given.length !== 1) throw invalid('per', 'a quota has one of per, rolling and rate')
+  const { timeZone: zone, burst: most } = options as { timeZone?: unknown; burst?: unknown }
+  if (zone !== undefined && given[0] !== 'per') throw invalid('timeZone', 'timeZone goes with per')
+  if (most !== undefined && given[0] !== 'rate') throw invalid('burst', 'burst goes with rate')
   if ('rolling' in options) {
     const rollingMs = durationMs(options.rolling, 'rolling')
     return {

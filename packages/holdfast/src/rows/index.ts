@@ -1,7 +1,6 @@
 import { callSite } from '../core/call-site.ts'
 import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertFunction, assertTexts, optionsGiven } from '../core/given.ts'
 import { defaultTerms, type WaitTerms, waitTerms } from '../core/wait.ts'
 import type { RowAnswer, RowStrength } from '../engines/postgres/rows.ts'
 import {
@@ -20,17 +19,43 @@ import {
 } from '../tx/run.ts'
 import { type LockedRows, lockRows, type LockRowsOptions } from './lock-rows.ts'
 import { lockTable, type LockTableOptions } from './lock-table.ts'
-import { displayName, type RowKey, rowTarget, type TableInput, tableName } from './row-key.ts'
+import {
+  displayName,
+  type RowKey,
+  rowTarget,
+  type TableInput,
+  tableName,
+  type TableOf,
+} from './row-key.ts'
 import { rowWords, type TableWait, tableWords } from './row-wait.ts'
 import { updateVersioned, type VersionedUpdate, versionedTarget } from './update-versioned.ts'
 import { type CheckedCall, type VersionCheck, withVersionCheck } from './with-version-check.ts'
+import { assertFunction, assertTexts } from '../core/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import {
+  lockRowsOptions,
+  lockTableOptions,
+  rowsOptions,
+  versionCheck,
+  versionedUpdate,
+} from './known-options.ts'
+import { runOptions } from '../tx/known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 export type { TableName } from '../engines/postgres/identifier.ts'
 export type { RowStrength } from '../engines/postgres/rows.ts'
 export type { TableLockMode } from '../engines/postgres/table-lock.ts'
 export type { LockedRows, LockRowsOptions } from './lock-rows.ts'
 export type { LockTableOptions } from './lock-table.ts'
-export type { KeyOptions, KeyValue, RowKey, TableInput } from './row-key.ts'
+export type {
+  DrizzleTable,
+  MikroOrmTable,
+  OrmTable,
+  PrismaTable,
+  SequelizeTable,
+  TypeOrmTable,
+} from './orm-table.ts'
+export type { KeyOptions, KeyValue, RowKey, TableInput, TableOf } from './row-key.ts'
 export type { RowWait, TableWait } from './row-wait.ts'
 export type { SetValues } from './set-values.ts'
 export type { VersionedUpdate, VersionOptions } from './update-versioned.ts'
@@ -58,7 +83,7 @@ export interface Rows<Tx> {
    */
   lock<R = Row, K extends RowKey = RowKey>(
     tx: Tx,
-    table: TableInput,
+    table: TableOf<Tx>,
     keys: readonly K[],
     options?: LockRowsOptions,
   ): Promise<LockedRows<R, K>>
@@ -71,7 +96,7 @@ export interface Rows<Tx> {
    */
   lockTable(
     tx: Tx,
-    table: TableInput,
+    table: TableOf<Tx>,
     mode: TableLockMode,
     options?: LockTableOptions,
   ): Promise<void>
@@ -85,7 +110,7 @@ export interface Rows<Tx> {
    */
   updateVersioned<R = Row>(
     tx: Tx,
-    table: TableInput,
+    table: TableOf<Tx>,
     key: RowKey,
     update: VersionedUpdate,
   ): Promise<R>
@@ -116,7 +141,7 @@ export interface Rows<Tx> {
    * those of `tx.run`
    */
   withVersionCheck<R = Row, Result = unknown, Written = unknown>(
-    table: TableInput,
+    table: TableOf<Tx>,
     key: RowKey,
     check: VersionCheck<Tx, R, Result, Written>,
   ): Promise<Written>
@@ -125,7 +150,9 @@ export interface Rows<Tx> {
 const strengths: readonly RowStrength[] = ['update', 'no key update', 'share', 'key share']
 
 /** Row and table locks over a driver. */
-export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): Rows<Tx> {
+export function createRows<Tx>(driver: Driver<Tx>, given: RowsOptions = {}): Rows<Tx> {
+  assertDriver(driver, 'createRows')
+  const options = optionsGiven(given, rowsOptions)
   const defaultWait = defaultTerms(options.wait, tableWords)
   /** Runs a call in its turn, with what is left of its wait by then. */
   const joined = <C extends { readonly wait: WaitTerms }, T>(
@@ -149,7 +176,7 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
       given?: LockRowsOptions,
     ): Promise<LockedRows<R, K>> {
       const site = callSite(rows.lock)
-      const lockOptions = optionsGiven(given)
+      const lockOptions = optionsGiven(given, lockRowsOptions)
       assertTexts(lockOptions.columns, 'columns')
       if (!Array.isArray(keys)) throw keysNoList()
       const { strength = 'no key update', columns, keepTransaction = false } = lockOptions
@@ -186,7 +213,7 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
       return result
     },
     async lockTable(tx, table, mode, given) {
-      const lockOptions = optionsGiven(given)
+      const lockOptions = optionsGiven(given, lockTableOptions)
       if (!isTableLockMode(mode)) throw invalid('mode', tableLockModes)
       const call = {
         table: tableName(table),
@@ -199,7 +226,7 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
       )
     },
     async updateVersioned<R>(tx: Tx, table: TableInput, key: RowKey, given: VersionedUpdate) {
-      const update = optionsGiven(given, 'update')
+      const update = optionsGiven(given, versionedUpdate, 'update')
       assertTexts(update.columns, 'columns')
       const call = {
         ...update,
@@ -212,9 +239,9 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
         updateVersioned(driver, transaction, timed),
       )) as R
     },
-    async optimistic(body, runOptions) {
+    async optimistic(body, given) {
       assertFunction(body)
-      const filled = withTxDefaults(options.tx, runOptions)
+      const filled = withTxDefaults(options.tx, optionsGiven(given, runOptions))
       const { retry } = filled
       // Before anything is made of it.
       retryTerms(retry)
@@ -231,7 +258,7 @@ export function createRows<Tx>(driver: Driver<Tx>, options: RowsOptions = {}): R
       key: RowKey,
       given: VersionCheck<Tx, R, Result, Written>,
     ) {
-      const check = optionsGiven(given, 'check')
+      const check = optionsGiven(given, versionCheck as KnownOptions<typeof given>, 'check')
       assertFunction(check.work, 'work')
       assertFunction(check.write, 'write')
       assertTexts(check.columns, 'columns')

@@ -1,8 +1,11 @@
 import { holdfastError } from '../core/errors.ts'
-import { assertTexts, optionsGiven } from '../core/given.ts'
 import { isStorable } from '../core/storable.ts'
 import type { TableName } from '../engines/postgres/identifier.ts'
 import type { RowTarget } from '../engines/postgres/rows.ts'
+import { assertTexts, objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { tableFields } from './known-options.ts'
+import { ormNames, type OrmTable } from './orm-table.ts'
 
 /** One value of a key. The server gives it the column's type; other types are passed as text. */
 export type KeyValue = string | number | bigint | boolean
@@ -13,19 +16,35 @@ export type RowKey = KeyValue | Readonly<Record<string, KeyValue>>
 /**
  * A table: its bare name, found by search_path, or `{ schema, table }`. Names are used exactly as
  * written. A dot in a bare name is refused, because nobody can tell what it means; a table that
- * really has one in its name is `{ table: 'a.b' }`.
+ * really has one in its name is `{ table: 'a.b' }`. Or the table of an ORM: one of Drizzle's, a model of Prisma or
+ * Sequelize, what TypeORM's or MikroORM's `getMetadata()` gives; its names in the database count.
  */
-export type TableInput = string | TableName
+export type TableInput = string | TableName | OrmTable
+
+/**
+ * The same where the client knows its tables by name: of Kysely's `Transaction<DB>` those of `DB`. A function for any
+ * client takes `Rows<unknown>`.
+ */
+export type TableOf<Tx> = [Tx] extends [never]
+  ? TableInput
+  : Tx extends { readonly isTransaction: true; insertInto(table: infer Name): unknown }
+    ? (Name & string) | TableName
+    : TableInput
 
 /** Which columns make up the key. */
 export interface KeyOptions {
-  /** Must identify one row. @defaultValue ['id'] */
+  /** Must identify one row. @defaultValue ['id'], or what an ORM's table says of its primary key */
   readonly keyColumns?: readonly string[]
 }
 
 /** The table and key columns of a call. */
-export function rowTarget(table: TableInput, keyColumns: readonly string[] = ['id']): RowTarget {
+export function rowTarget(table: TableInput, given?: readonly string[]): RowTarget {
+  const keyColumns = given ?? ormNames(table)?.keyColumns ?? ['id']
   assertTexts(keyColumns, 'keyColumns')
+  if (given === undefined && keyColumns.length === 0) {
+    const subject = 'the key of this table cannot be read from the ORM; pass keyColumns'
+    throw holdfastError('OPTION_INVALID', { details: { option: 'keyColumns', subject } })
+  }
   if (keyColumns.length === 0 || new Set(keyColumns).size < keyColumns.length) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'keyColumns', subject: 'keyColumns is empty or names a column twice' },
@@ -35,10 +54,21 @@ export function rowTarget(table: TableInput, keyColumns: readonly string[] = ['i
 }
 
 export function tableName(table: TableInput): TableName {
+  const known = ormNames(table)
+  if (known !== undefined) {
+    const { keyColumns: _, ...name } = known
+    return name
+  }
+  if (typeof table === 'function') {
+    const subject = 'table is a class; pass what getMetadata() of your ORM gives for it'
+    throw holdfastError('OPTION_INVALID', { details: { option: 'table', subject } })
+  }
   if (typeof table !== 'string') {
-    const { table: name, schema } = optionsGiven(table, 'table')
+    const given = objectGiven(table as TableName, 'table')
+    // A misspelt schema would be another table.
+    const { table: name, schema } = optionsGiven(given, tableFields, 'table')
     const isNamed = typeof name === 'string' && ['string', 'undefined'].includes(typeof schema)
-    if (isNamed) return table
+    if (isNamed) return table as TableName
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'table', subject: 'table must be a name or { schema, table }' },
     })

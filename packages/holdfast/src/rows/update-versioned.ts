@@ -1,7 +1,6 @@
 import type { CallSite } from '../core/call-site.ts'
 import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertText, optionsGiven } from '../core/given.ts'
 import { channels, publish } from '../core/events.ts'
 import { atMost, type WaitTerms } from '../core/wait.ts'
 import {
@@ -29,6 +28,7 @@ import {
 } from './row-key.ts'
 import { watchRowOrder } from './row-order.ts'
 import { type SetValues, setJson } from './set-values.ts'
+import { assertText, objectGiven } from '../core/given.ts'
 
 /** Where the version is. */
 export interface VersionOptions extends KeyOptions {
@@ -81,7 +81,7 @@ export async function updateVersioned<Tx>(
   call: UpdateCall,
 ): Promise<Row> {
   const { key, version } = call
-  const set = optionsGiven(call.set, 'set')
+  const set = objectGiven(call.set, 'set')
   const subject = displayName(call.target.table)
   assertMaybeOpen(transaction, subject)
   if (Object.hasOwn(set, call.target.versionColumn)) {

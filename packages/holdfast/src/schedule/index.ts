@@ -1,7 +1,6 @@
 import { hostname } from 'node:os'
 import { pause } from '../core/backoff.ts'
 import type { Driver } from '../core/driver.ts'
-import { optionsGiven } from '../core/given.ts'
 import { holdfastError } from '../core/errors.ts'
 import { momentText } from '../core/moment-text.ts'
 import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
@@ -10,6 +9,9 @@ import { type HistoryTick, historyTick } from './history.ts'
 import { countOf, type ScheduleOptions, settingsOf } from './options.ts'
 import { Runner, type RunningSchedule } from './runner.ts'
 import { TickBoard } from './tick-board.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { scheduleRoomOptions, tickHistoryOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 export type { TickOutcome } from './attempt.ts'
 export type { HistoryTick } from './history.ts'
@@ -99,8 +101,10 @@ const patienceMs = { tick: 10_000, runNow: 2_000 }
 export function createSchedule<Tx>(
   driver: Driver<Tx>,
   options: ScheduleOptions<Tx>,
-  { schema = 'holdfast', ...resolving }: ScheduleRoomOptions = {},
+  given: ScheduleRoomOptions = {},
 ): Schedule {
+  assertDriver(driver, 'createSchedule')
+  const { schema = 'holdfast', ...resolving } = optionsGiven(given, scheduleRoomOptions)
   const settings = settingsOf(options, `${hostname()}:${process.pid}`)
   const board = new TickBoard(driver, schema, resolveMs(resolving))
   const attempts = new Attempts(driver, board, settings)
@@ -169,7 +173,7 @@ export function createSchedule<Tx>(
     pause: () => board.pause(name, true, waitMs ?? patienceMs.tick),
     resume: () => board.pause(name, false, waitMs ?? patienceMs.tick),
     async history(given) {
-      const { limit = 20 } = optionsGiven(given)
+      const { limit = 20 } = optionsGiven(given, tickHistoryOptions)
       const ticks = await board.ticks(name, countOf(limit, 'limit'))
       return ticks.map(historyTick)
     },

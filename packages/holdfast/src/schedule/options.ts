@@ -2,8 +2,10 @@ import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isName, mostNameBytes } from '../core/storable.ts'
 import { nowait, waitTerms } from '../core/wait.ts'
-import { assertFunction, optionsGiven } from '../core/given.ts'
 import { type Rule, ruleOf, ruleText, type When } from './rule.ts'
+import { assertFunction, objectGiven } from '../core/given.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { atLeastOnceOptions, atMostOnceOptions, transactionalOptions } from './known-options.ts'
 
 /** What a handler is told about its tick. */
 export interface Tick {
@@ -46,7 +48,8 @@ export type Overlap = 'skip' | 'wait' | 'allow'
  */
 export type Missed = 'skip' | 'latest' | { readonly all: number }
 
-interface CommonOptions {
+/** What every schedule has. */
+export interface CommonOptions {
   /** Names the schedule in the database: the same in every process, and for ever. */
   readonly name: string
   /** @defaultValue 'latest' */
@@ -131,16 +134,24 @@ export interface Settings<Tx> {
 }
 
 const overlaps: readonly Overlap[] = ['skip', 'wait', 'allow']
-const guarantees: readonly string[] = ['at-most-once', 'at-least-once', 'transactional']
+const knownBy = {
+  'at-most-once': atMostOnceOptions,
+  'at-least-once': atLeastOnceOptions,
+  transactional: transactionalOptions,
+} as const
+const guarantees: readonly string[] = Object.keys(knownBy)
 const mostTicks = 10_000
 /** A timer that is half a second late must not cost the lease. */
 const leastLeaseMs = 2_000
 
 export function settingsOf<Tx>(given: ScheduleOptions<Tx>, holder: string): Settings<Tx> {
-  const options = optionsGiven(given)
+  const { guarantee } = objectGiven(given, 'options')
+  if (!guarantees.includes(guarantee)) throw invalid('guarantee', guarantees.join(', '))
+  const options = optionsGiven(given, knownBy[guarantee] as KnownOptions<typeof given>)
   assertFunction(options.handler, 'handler')
+  assertOneOf(options, 'cron', 'every')
+  assertOneOf(options, 'every', 'timeZone')
   const { missed = 'latest', overlap = 'skip', keep = 100, grace = '1 min', jitter } = options
-  if (!guarantees.includes(options.guarantee)) throw invalid('guarantee', guarantees.join(', '))
   if (!overlaps.includes(overlap)) throw invalid('overlap', 'skip, wait or allow')
   // A transactional tick keeps the schedule locked until it commits.
   if (options.guarantee === 'transactional' && (overlap as Overlap) === 'allow')

@@ -1,5 +1,7 @@
 import { holdfastError } from '../core/errors.ts'
 import type { TickOutcome } from './attempt.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { cronHandlerOptions } from './known-options.ts'
 
 /** The part of a schedule that a platform's cron needs. */
 export interface FiredByRequest {
@@ -47,8 +49,10 @@ export interface CronHandlerOptions<R extends CronRequest> {
  */
 export function cronHandler<R extends CronRequest>(
   schedule: FiredByRequest,
-  { scheduledAt = scheduledTimeOf }: CronHandlerOptions<R> = {},
+  given: CronHandlerOptions<R> = {},
 ): (request: R) => Promise<Response> {
+  const options = optionsGiven(given, cronHandlerOptions as KnownOptions<typeof given>)
+  const { scheduledAt = scheduledTimeOf } = options
   return async (request) => {
     const at = scheduledAt(request)
     if (at === undefined) {

@@ -1,5 +1,5 @@
 import { pause } from '../core/backoff.ts'
-import { holdfastError } from '../core/errors.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import type { ScheduleTrouble } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts'
@@ -26,6 +26,8 @@ const longestSleepMs = 60_000
 const busyMs = { least: 50, most: 500 }
 /** After these the next tick is not begun in the same round. */
 const halting: ReadonlySet<TickOutcome['outcome']> = new Set(['busy', 'paused', 'unknown'])
+/** So many in a row are no hiccup. */
+const manyTroubles = 5
 const troubleMs = { first: 200, most: 15_000 }
 
 /** What one look at a schedule led to. */
@@ -85,6 +87,14 @@ export class Runner<Tx> {
     publish(channels.scheduleTrouble, trouble)
   }
 
+  /** A schedule that cannot run does not throw to anybody. */
+  #warn(error: unknown): void {
+    const said = isHoldfastError(error) ? error.message : 'see the channel of schedules for why'
+    process.emitWarning(`schedule ${this.#settings.name} cannot run: ${said}`, {
+      code: 'HOLDFAST_SCHEDULE_TROUBLE',
+    })
+  }
+
   /** Resolves when handlers that were not waited for have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#atWork)
@@ -92,15 +102,21 @@ export class Runner<Tx> {
 
   async #loop(signal: AbortSignal): Promise<void> {
     let troubles = 0
+    let isSaid = false
     while (!signal.aborted) {
       let sleepMs: number
       try {
         sleepMs = (await this.round(signal)).sleepMs
         troubles = 0
+        isSaid = false
       } catch (error) {
         sleepMs = Math.min(troubleMs.most, troubleMs.first * 2 ** troubles)
         troubles += 1
         this.#trouble(error, sleepMs)
+        if (!isSaid && (troubles >= manyTroubles || isLasting(error))) {
+          isSaid = true
+          this.#warn(error)
+        }
       }
       if (sleepMs > 0) await pause(sleepMs, signal).catch(() => undefined)
     }
@@ -217,4 +233,9 @@ function sleepOf(
   const moments = [nowMs + longestSleepMs, nextMs ?? Number.POSITIVE_INFINITY]
   if (open !== undefined && open.untilUs > nowUs) moments.push(open.untilUs / 1_000)
   return Math.max(1, Math.ceil(Math.min(...moments) - nowMs))
+}
+
+/** It does not pass by itself, as a missing schema does not. */
+function isLasting(error: unknown): boolean {
+  return isHoldfastError(error) && !error.retryable
 }

@@ -3,6 +3,8 @@ import { type AppObjects, grantTexts, takeExtra } from '../engines/postgres/sche
 import { objectsIn } from '../engines/postgres/schema-script.ts'
 import { inFolder, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { grantsOptions } from './known-options.ts'
 
 /** Who is to get what. */
 export interface GrantsOptions {
@@ -21,7 +23,7 @@ export interface GrantsOptions {
  * @throws OPTION_INVALID
  */
 export function grants(options: GrantsOptions): string {
-  return grantsOfFiles(ownFiles(), options)
+  return grantsOfFiles(ownFiles(), optionsGiven(options, grantsOptions))
 }
 
 /** `grants` with any set of files. */

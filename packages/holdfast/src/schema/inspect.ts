@@ -26,6 +26,9 @@ import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { changedMigrations, leftoverOf, newerThan } from './steps.ts'
 import { isTrue } from '../core/is-true.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { inspectOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** What is looked at. */
 export interface InspectOptions {
@@ -47,7 +50,9 @@ export async function inspect<Tx>(
   driver: Driver<Tx>,
   options: InspectOptions = {},
 ): Promise<readonly Finding[]> {
-  return inspectFiles(driver, ownFiles(), ownCatalogue(), options)
+  assertDriver(driver, 'inspect')
+  const asked = optionsGiven(options, inspectOptions)
+  return inspectFiles(driver, ownFiles(), ownCatalogue(), asked)
 }
 
 /** `inspect` with any set of files. */

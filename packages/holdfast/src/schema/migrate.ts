@@ -20,6 +20,9 @@ import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { isUpToDate, type Pending, pendingOf, type Step, stepsFor } from './steps.ts'
 import { isTrue } from '../core/is-true.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { migrateOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** How a schema is installed or brought up to date. */
 export interface MigrateOptions {
@@ -57,7 +60,8 @@ export async function migrate<Tx>(
   driver: Driver<Tx>,
   options: MigrateOptions = {},
 ): Promise<Migrated> {
-  return migrateFiles(driver, ownFiles(), options)
+  assertDriver(driver, 'migrate')
+  return migrateFiles(driver, ownFiles(), optionsGiven(options, migrateOptions))
 }
 
 /** `migrate` with any set of files. */

@@ -14,6 +14,8 @@ import { onlineTexts } from './online.ts'
 import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { stepsFor } from './steps.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { planOptions } from './known-options.ts'
 
 /** What a plan is for. */
 export interface PlanOptions {
@@ -36,7 +38,7 @@ export interface PlanOptions {
  * @throws OPTION_INVALID, SCHEMA_FILES_MISSING
  */
 export function plan(options: PlanOptions = {}): string {
-  return planFiles(ownFiles(), options)
+  return planFiles(ownFiles(), optionsGiven(options, planOptions))
 }
 
 /** `plan` with any set of files. */

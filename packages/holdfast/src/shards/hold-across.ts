@@ -3,6 +3,8 @@ import { holdfastError } from '../core/errors.ts'
 import type { Holds } from '../ledger/holds.ts'
 import type { Amount, Key } from '../ledger/operation.ts'
 import type { Accepted, Refused, Verdict } from '../ledger/verdict.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { acrossOptions } from './known-options.ts'
 
 /** A book whose amounts can be put aside: a quota, or credits. */
 export interface HoldingBook<A> extends Pick<Holds<never, A>, 'late'> {
@@ -63,8 +65,9 @@ export type AcrossVerdict<A> =
  */
 export async function holdAcross<A>(
   parts: readonly AcrossPart<A>[],
-  { operationId, ttl = '1 min' }: AcrossOptions,
+  given: AcrossOptions,
 ): Promise<AcrossVerdict<A>> {
+  const { operationId, ttl = '1 min' } = optionsGiven(given, acrossOptions)
   const [first] = parts
   if (first === undefined) throw invalid('parts', 'parts is empty')
   if (first.book.late !== 'refuse') {

@@ -7,6 +7,10 @@ import { initShardsOf, occupiedBuckets, readShards } from '../engines/postgres/s
 import { heard } from '../tx/ask-each.ts'
 import { answerOf, needingSchema } from '../tx/call-function.ts'
 import { ShardMap, type ShardReading } from './shard-map.ts'
+import { objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { initShardsOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** Options of `initShards`. */
 export interface InitShardsOptions {
@@ -28,9 +32,11 @@ export interface InitShardsOptions {
  */
 export async function initShards<Tx>(
   primaries: Readonly<Record<string, Driver<Tx>>>,
-  { schema = 'holdfast', ownerOf }: InitShardsOptions = {},
+  given: InitShardsOptions = {},
 ): Promise<string> {
-  const names = Object.keys(primaries)
+  const { schema = 'holdfast', ownerOf } = optionsGiven(given, initShardsOptions)
+  const names = Object.keys(objectGiven(primaries, 'primaries'))
+  for (const name of names) assertDriver(primaries[name], 'each of the primaries')
   if (names.length === 0) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'primaries', subject: 'primaries is empty' },

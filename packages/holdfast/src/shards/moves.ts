@@ -15,6 +15,10 @@ import { startMove } from './move-start.ts'
 import { type PlannedMove, planRebalance, type RebalanceOptions } from './plan-rebalance.ts'
 import { adoptAll, clearAll, forgottenMoves, type Repaired, type RepairOptions } from './repair.ts'
 import { believedOwners, type ShardReading } from './shard-map.ts'
+import { objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { moveOptions, movesOptions, rebalanceOptions, repairOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** A primary, for somebody who moves buckets. */
 export interface MovingPrimary<Tx> {
@@ -108,8 +112,9 @@ export interface Moves {
  */
 export function createMoves<Tx>(
   primaries: Readonly<Record<string, MovingPrimary<Tx>>>,
-  options: MovesOptions = {},
+  given: MovesOptions = {},
 ): Moves {
+  const options = optionsGiven(given, movesOptions)
   const { schema = 'holdfast', pause = '5 s', wait = '1 min', onProgress = () => {} } = options
   const terms: MoveTerms = {
     pauseMs: durationMs(pause, 'pause'),
@@ -117,10 +122,11 @@ export function createMoves<Tx>(
     onProgress,
   }
   const sides = new Map(
-    Object.entries(primaries).map(([name, { driver }]) => [
-      name,
-      new MoveSide(name, driver, schema),
-    ]),
+    Object.entries(objectGiven(primaries, 'primaries')).map(([name, given]) => {
+      const { driver } = objectGiven(given, name)
+      assertDriver(driver, 'driver of each of the primaries')
+      return [name, new MoveSide(name, driver, schema)]
+    }),
   )
   const sideOf = (name: string): MoveSide<Tx> => {
     const side = sides.get(name)
@@ -172,7 +178,8 @@ export function createMoves<Tx>(
     )
   }
   return {
-    async move({ tables = [], ...wanted }) {
+    async move(given) {
+      const { tables = [], ...wanted } = optionsGiven(given, moveOptions)
       const taken = checkedTables(tables)
       const outcomes: MoveOutcome[] = []
       for (const { from: source, to: target, buckets } of planOf(wanted, await looks.confirmed())) {
@@ -191,7 +198,8 @@ export function createMoves<Tx>(
       await undoMove(ends, facts, terms)
     },
     status: () => looks.status(),
-    async repair({ tables = [], adopt = false, without = [] } = {}) {
+    async repair(given) {
+      const { tables = [], adopt = false, without = [] } = optionsGiven(given, repairOptions)
       const strays = checkedTables(tables)
       const before = await looks.status()
       const there = looks.without(without.map((name) => sideOf(name).name))
@@ -207,7 +215,8 @@ export function createMoves<Tx>(
       const adopted = adopt ? await adoptAll(nobody, [...readings.values()], there.sides) : []
       return { givenUp: before.stale, resumed, rows, adopted }
     },
-    async planRebalance(rebalance = {}) {
+    async planRebalance(given) {
+      const rebalance = optionsGiven(given, rebalanceOptions)
       const { readings, failures } = await looks.read()
       const failure = neededOf(failures)
       if (failure !== undefined) throw failure

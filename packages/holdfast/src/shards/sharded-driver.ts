@@ -15,6 +15,10 @@ import { holdfastError } from '../core/errors.ts'
 import { askHere, checkedStatement } from '../engines/postgres/shards.ts'
 import { askEach } from '../tx/ask-each.ts'
 import { refusalOr, Routing } from './routing.ts'
+import { objectGiven } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { shardedOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
 
 /** Settings of `shardedDriver`. */
 export interface ShardedOptions {
@@ -48,9 +52,11 @@ export function shardedDriver<Tx>(
 ): ShardedDriver<Tx>
 export function shardedDriver<Tx>(
   primaries: Readonly<Record<string, Driver<Tx>>>,
-  { schema = 'holdfast', wait = '10 s' }: ShardedOptions = {},
+  given: ShardedOptions = {},
 ): ShardedDriver<Tx> {
-  const byName = new Map(Object.entries(primaries))
+  const { schema = 'holdfast', wait = '10 s' } = optionsGiven(given, shardedOptions)
+  const byName = new Map(Object.entries(objectGiven(primaries, 'primaries')))
+  for (const primary of byName.values()) assertDriver(primary, 'each of the primaries')
   const [first] = byName.values()
   if (first === undefined) {
     throw holdfastError('OPTION_INVALID', {

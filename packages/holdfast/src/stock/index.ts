@@ -1,5 +1,4 @@
 import { type Duration, durationMs } from '../core/duration.ts'
-import { assertTexts, optionsGiven } from '../core/given.ts'
 import { refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
@@ -36,10 +35,23 @@ import type {
   StockOptions,
   StockWords,
   TransferOptions,
+  WholeLines,
 } from './stock.ts'
 import { stockKey } from './stock-key.ts'
 import { createStockReads } from './stock-reads.ts'
 import { type StockVerdict, stockVerdict } from './stock-verdict.ts'
+import { assertTexts, objectGiven } from '../core/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import {
+  adjustOptions,
+  holdPart,
+  reserveOptions,
+  returnOptions,
+  stockOperationOptions,
+  stockOptions,
+  transferOptions,
+  wholeLines,
+} from './known-options.ts'
 
 export type * from './stock.ts'
 export type * from './stock-verdict.ts'
@@ -50,7 +62,7 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
   given: StockOptions<K, L>,
 ): Stock<Tx, AmountOf<K>, L> {
   type A = AmountOf<K>
-  const options = optionsGiven(given)
+  const options = optionsGiven(given, stockOptions as KnownOptions<typeof given>)
   assertTexts(options.locations, 'locations')
   const book = nameText(options.name, 'book')
   const home = nameText(options.scope ?? options.name, 'scope')
@@ -59,6 +71,8 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
   kernel.declare(book, { as: 'stock', amounts: kind })
   const amounts = amountReader(kind)
   const stickyMs = stickyTime(options.stickyFor)
+  const { backorder = 0 } = options
+  if (typeof backorder !== 'function') amountText(backorder, 'backorder', 0n)
   const keyOf = ({
     sku,
     location,
@@ -87,7 +101,6 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
     line: StockLine<L>,
     rest: Partial<Line> = {},
   ): Promise<PreparedLine> => {
-    const { backorder = 0 } = options
     const allowance =
       typeof backorder === 'function'
         ? await backorder(nameText(line.sku, 'sku'), declared(options.locations, line.location))
@@ -155,17 +168,22 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
   ): AsyncGenerator<OpeningRow> {
     assertRows(rows)
     for await (const each of rows) {
-      const row = optionsGiven(each, 'rows')
+      const row = objectGiven(each, 'rows')
       yield { key: keyOf(row), balance: row.quantity, scope: row.scope ?? home }
     }
   }
   const after = (args: readonly unknown[], at: number): unknown =>
     args[typeof args[0] === 'string' ? at : at + 1]
+  const partOf = (part: unknown): HoldPart<L> & StockWords =>
+    optionsGiven(part as (HoldPart<L> & StockWords) | undefined, holdPart)
 
   return {
     name: book,
     async receive(...args: readonly unknown[]) {
-      const [tx, lines, rest] = calledWithLines<Tx, L, StockOperationOptions>(args)
+      const [tx, lines, rest] = calledWithLines<Tx, L, StockOperationOptions>(
+        args,
+        stockOperationOptions,
+      )
       return await apply(
         tx,
         lines.map((line) => lineOf(kinds.credit, line)),
@@ -173,12 +191,15 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
       )
     },
     async issue(...args: readonly unknown[]) {
-      const [tx, lines, rest] = calledWithLines<Tx, L, StockOperationOptions>(args)
+      const [tx, lines, rest] = calledWithLines<Tx, L, StockOperationOptions>(
+        args,
+        stockOperationOptions,
+      )
       const taken = lines.map((line) => takingLine(kinds.debit, line, sticky))
       return await apply(tx, await Promise.all(taken), rest)
     },
     async return(...args: readonly unknown[]) {
-      const [tx, lines, rest] = calledWithLines<Tx, L, ReturnOptions>(args)
+      const [tx, lines, rest] = calledWithLines<Tx, L, ReturnOptions>(args, returnOptions)
       const { of } = rest
       const refund = of === undefined ? undefined : refTo(nameText(of, 'externalId'))
       return await apply(
@@ -190,7 +211,7 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
       )
     },
     async adjust(...args: readonly unknown[]) {
-      const [tx, lines, rest] = calledWithLines<Tx, L, AdjustOptions>(args)
+      const [tx, lines, rest] = calledWithLines<Tx, L, AdjustOptions>(args, adjustOptions)
       if (typeof rest.reason !== 'string' || rest.reason.trim() === '') {
         throw invalid('reason', 'an adjustment needs a reason')
       }
@@ -201,13 +222,13 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
       )
     },
     async reserve(...args: readonly unknown[]) {
-      const [tx, lines, rest] = calledWithLines<Tx, L, ReserveOptions>(args)
+      const [tx, lines, rest] = calledWithLines<Tx, L, ReserveOptions>(args, reserveOptions)
       const ttlMs = durationMs(rest.ttl, 'ttl')
       const held = lines.map((line) => takingLine(kinds.hold, line, { ...sticky, ttlMs }))
       return await apply(tx, await Promise.all(held), rest)
     },
     async transfer(...args: readonly unknown[]) {
-      const [tx, lines, rest] = calledWithLines<Tx, L, TransferOptions<L>>(args)
+      const [tx, lines, rest] = calledWithLines<Tx, L, TransferOptions<L>>(args, transferOptions)
       const { from, to } = rest
       if (from === to) throw invalid('to', 'a transfer needs two locations')
       const note = { ...rest.note, transfer: { from, to } }
@@ -225,13 +246,18 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
       return await apply(tx, [...(await Promise.all(out)), ...arriving], { ...rest, note })
     },
     settle: async (...args: readonly unknown[]) =>
-      await end(args, kinds.settle, optionsGiven(after(args, 1) as HoldPart<L> & StockWords)),
+      await end(args, kinds.settle, partOf(after(args, 1))),
     release: async (...args: readonly unknown[]) =>
-      await end(args, kinds.release, optionsGiven(after(args, 1) as HoldPart<L> & StockWords)),
+      await end(args, kinds.release, partOf(after(args, 1))),
     extend: async (...args: readonly unknown[]) =>
-      await end(args, kinds.extend, optionsGiven(after(args, 2) as HoldPart<L>), {
-        ttlMs: durationMs(after(args, 1) as Duration, 'ttl'),
-      }),
+      await end(
+        args,
+        kinds.extend,
+        optionsGiven(after(args, 2) as WholeLines<L> | undefined, wholeLines),
+        {
+          ttlMs: durationMs(after(args, 1) as Duration, 'ttl'),
+        },
+      ),
     ...createStockReads(kernel, { book, home, kind, keyOf, locations: options.locations }),
     async open(rows, rest) {
       return await openAccounts(kernel, { book, flags: flags.walled }, openingRows(rows), rest)
@@ -250,11 +276,12 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
 /** `[tx, lines, options]` and `[lines, options]` are the same call, inside a transaction and outside. */
 function calledWithLines<Tx, L extends string, O extends object>(
   args: readonly unknown[],
+  known: KnownOptions<O>,
 ): readonly [tx: Tx | undefined, lines: readonly StockLine<L>[], options: O] {
   const [tx, lines, options] = Array.isArray(args[0]) ? [undefined, ...args] : args
   if (!Array.isArray(lines)) throw invalid('lines', 'lines must be a list of { sku, quantity }')
-  const given = lines.map((line) => optionsGiven(line as StockLine<L> | undefined, 'lines'))
-  return [tx as Tx | undefined, given, optionsGiven(options as O | undefined)]
+  const given = lines.map((line) => objectGiven(line as StockLine<L> | undefined, 'lines'))
+  return [tx as Tx | undefined, given, optionsGiven(options as O | undefined, known)]
 }
 
 /** A misspelt location would be a new, empty one. */

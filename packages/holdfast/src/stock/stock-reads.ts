@@ -1,4 +1,3 @@
-import { optionsGiven } from '../core/given.ts'
 import { type AmountKind, type AmountOf, amountReader, calledWith } from '../ledger/book.ts'
 import type { Kernel } from '../ledger/kernel.ts'
 import type { Key } from '../ledger/operation.ts'
@@ -6,6 +5,8 @@ import { createReads } from '../ledger/reads.ts'
 import type { HistoryPage, PlaceOptions, Stock, StockLevel } from './stock.ts'
 import { stockPlace } from './stock-key.ts'
 import { onHandOf } from './stock-verdict.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { historyOptions, levelsOptions, placeOptions } from './known-options.ts'
 
 /** What the reads know of their stock. */
 interface StockBook<K extends AmountKind, L extends string> {
@@ -39,11 +40,15 @@ export function createStockReads<Tx, K extends AmountKind, L extends string>(
   return {
     async level(...args: readonly unknown[]) {
       const [tx, sku, place] = calledWith<Tx>(args)
-      return await levelOf(tx, sku, optionsGiven(place as PlaceOptions<L> | undefined))
+      return await levelOf(
+        tx,
+        sku,
+        optionsGiven(place as PlaceOptions<L> | undefined, placeOptions),
+      )
     },
     async levels(...args: readonly unknown[]) {
       const [tx, sku, given] = calledWith<Tx>(args)
-      const place = optionsGiven(given as PlaceOptions<L> | undefined)
+      const place = optionsGiven(given as Pick<PlaceOptions<L>, 'scope'> | undefined, levelsOptions)
       const levels: StockLevel<A>[] = []
       // One after the other: a transaction is one connection.
       for (const location of locations ?? [undefined]) {
@@ -54,7 +59,10 @@ export function createStockReads<Tx, K extends AmountKind, L extends string>(
     },
     async history(...args: readonly unknown[]) {
       const [tx, sku, given] = calledWith<Tx>(args)
-      const options = optionsGiven(given as (PlaceOptions<L> & HistoryPage) | undefined)
+      const options = optionsGiven(
+        given as (PlaceOptions<L> & HistoryPage) | undefined,
+        historyOptions,
+      )
       const { location, scope = home, ...page } = options
       const key = keyOf({ sku, location })
       const asked = { ...page, scope, amounts: kind }

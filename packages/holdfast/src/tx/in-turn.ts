@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Driver, Transaction } from '../core/driver.ts'
 import { atMost, type WaitTerms } from '../core/wait.ts'
 import { within } from '../core/within.ts'
+import { processWide } from '../core/process-wide.ts'
 
 /** Calls of one transaction that are made at once, behind each other. */
 interface Line {
@@ -28,8 +29,8 @@ export interface TurnTerms {
   outside(): Error
 }
 
-const lines = new WeakMap<object, Line>()
-const turns = new AsyncLocalStorage<Turn>()
+const lines = /* @__PURE__ */ processWide('lines/1', () => new WeakMap<object, Line>())
+const turns = /* @__PURE__ */ processWide('turns/1', () => new AsyncLocalStorage<Turn>())
 
 /**
  * Runs calls of one transaction one after the other, though its body made them at once. Each sets limits and puts back

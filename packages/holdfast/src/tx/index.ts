@@ -1,5 +1,4 @@
 import type { Driver } from '../core/driver.ts'
-import { assertFunction } from '../core/given.ts'
 import {
   type Attempt,
   type RunOptions,
@@ -7,6 +6,11 @@ import {
   type TxOptions,
   withTxDefaults,
 } from './run.ts'
+import { assertFunction } from '../core/given.ts'
+import { optionsGiven } from '../core/known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
+import { runOptions, txOptions } from './known-options.ts'
+import { retryTerms } from './retry.ts'
 
 export type { ResolveOptions } from './ask-again.ts'
 export type { RetryInfo, RetryPolicy } from './retry.ts'
@@ -28,15 +32,18 @@ export interface Transactions<Tx> {
 /** Transactions over a driver. */
 export function createTransactions<Tx>(
   driver: Driver<Tx>,
-  defaults: TxOptions = {},
+  given: TxOptions = {},
 ): Transactions<Tx> {
+  assertDriver(driver, 'createTransactions')
+  const defaults = optionsGiven(given, txOptions)
+  retryTerms(defaults.retry)
   return {
     async run(body, options) {
       assertFunction(body)
       return await runTransaction(
         driver,
         (transaction, attempt) => body(transaction.native, attempt),
-        withTxDefaults(defaults, options),
+        withTxDefaults(defaults, optionsGiven(options, runOptions)),
       )
     },
   }

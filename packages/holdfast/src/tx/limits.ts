@@ -1,5 +1,6 @@
 import { durationMs, timerMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertOneOf } from '../core/known-options.ts'
 import type { RunOptions } from './run.ts'
 import { UsualTime } from './usual-time.ts'
 
@@ -39,6 +40,8 @@ export class Limits {
     options: Pick<RunOptions, 'deadline' | 'deadlineMs' | 'signal'>,
   ): Limits | undefined {
     const { deadline, signal } = options
+    if (deadline !== undefined && options.deadlineMs !== undefined)
+      assertOneOf(options, 'deadline', 'deadlineMs')
     const deadlineMs =
       deadline === undefined ? options.deadlineMs : durationMs(deadline, 'deadline')
     if (deadlineMs === undefined && signal === undefined) return undefined

@@ -3,7 +3,9 @@ import { type Duration, durationMs } from '../core/duration.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
+import { assertOneOf, optionsGiven } from '../core/known-options.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
+import { retryPolicy } from './known-options.ts'
 
 /** When and how often a whole transaction is run again. */
 export interface RetryPolicy {
@@ -68,6 +70,8 @@ export function retryTerms(retry: RetryPolicy | false | undefined): RetryTerms {
   if (retry === false) return { ...retryDefaults, attempts: 1 }
   if (typeof retry !== 'object' || retry === null || Array.isArray(retry))
     throw invalid('retry', 'false or an object like { attempts: 3 }')
+  optionsGiven(retry, retryPolicy, 'retry')
+  assertOneOf(retry, 'budget', 'budgetMs')
   const { budget, attempts = retryDefaults.attempts } = retry
   if (!Number.isSafeInteger(attempts) || attempts < 1)
     throw invalid('retry.attempts', 'a whole number, 1 or more')

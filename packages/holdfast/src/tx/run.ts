@@ -2,7 +2,6 @@ import type { Scope } from '../core/bucket.ts'
 import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
 import type { Duration } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import { assertFunction, assertSignal, assertTexts, optionsGiven } from '../core/given.ts'
 import {
   assertNotNested,
   type OpenTransaction,
@@ -16,6 +15,7 @@ import { Limits } from './limits.ts'
 import { type RetryInfo, type RetryPolicy, retrying, retryTerms } from './retry.ts'
 import { type StartLimits, startedWithin } from './started-within.ts'
 import { TxEvents } from './tx-events.ts'
+import { assertFunction, assertSignal, assertTexts, objectGiven } from '../core/given.ts'
 
 export { assertNotNested } from '../core/open-transactions.ts'
 
@@ -66,7 +66,7 @@ export function withTxDefaults<O extends RunOptions>(
   defaults: TxOptions | undefined,
   given: O | undefined,
 ): O {
-  const options = optionsGiven(given)
+  const options = objectGiven(given, 'options')
   assertSignal(options.signal)
   assertTexts(options.scopes, 'scopes')
   if (options.onRetry !== undefined) assertFunction(options.onRetry, 'onRetry')

@@ -20,12 +20,13 @@ import { waiting } from './suite/waiting.ts'
 /**
  * The conformance suite: what a client must do, and what it may not do, to carry Holdfast. It is
  * the real definition of `Driver`; a file per client builds the harness and adds what only that
- * client has.
+ * client has. Of a driver that is not ours nothing is in docs/drivers.md.
  */
 export function exerciseDriver<Tx, H extends Harness<Tx>>(
   name: string,
   open: (url: string) => Promise<H & Harness<Tx>>,
   lookAlikes: readonly string[],
+  isDocumented = true,
 ): Setting<Tx, H> {
   const at = setting<Tx, H>(open)
   const parts: Record<string, () => void> = {
@@ -36,7 +37,7 @@ export function exerciseDriver<Tx, H extends Harness<Tx>>(
     refusals: () => refusals(at, lookAlikes),
     exclusion: () => exclusion(at),
     waiting: () => waiting(at),
-    'round trips': () => roundTrips(at, name),
+    'round trips': () => roundTrips(at, name, isDocumented),
     ledger: () => ledger(at),
     leases: () => leases(at),
     claims: () => claims(at),

@@ -7,6 +7,7 @@ import { fromKysely } from '../../src/drivers/kysely.ts'
 import { createLocks } from '../../src/locks/index.ts'
 import { exerciseDriver } from './exercise-driver.ts'
 import { OpenPortal } from '../support/open-portal.ts'
+import { installedVersion } from './suite/documented.ts'
 import type { Harness } from './suite/harness.ts'
 import { rejection } from './suite/setting.ts'
 
@@ -20,6 +21,9 @@ interface KyselyHarness extends Harness<Tx> {
   readonly db: Kysely<Database>
 }
 
+/** Since 0.29 it looks at what the server answers to COMMIT. */
+const isOld = Number(installedVersion('kysely').split('.')[1]) < 29
+
 async function open(url: string): Promise<KyselyHarness> {
   const pool = new pg.Pool({ connectionString: url, max: 6 })
   pool.on('error', () => undefined)
@@ -32,7 +36,7 @@ async function open(url: string): Promise<KyselyHarness> {
     db,
     driver: fromKysely(db),
     facts: {
-      silentRollback: false,
+      silentRollback: isOld,
       openState: 'open',
       killedState: '57P01',
       savepoints: { isCounted: false },
@@ -106,27 +110,30 @@ describe('only Kysely', () => {
     expect((error.cause as Error).message).toMatch(/transaction is already committed/i)
   })
 
-  test('a statement that fails after the body, before COMMIT: TX_ROLLED_BACK', async () => {
-    const failing = async (tx: Tx): Promise<void> => {
-      const executor = tx.getExecutor()
-      await executor.provideConnection(async (connection) => {
-        // Not seen by our probe, because it is sent just before COMMIT, beneath whatever holds the body.
-        const send = connection.executeQuery.bind(connection)
-        connection.executeQuery = async (query, ...rest) => {
-          if (query.sql === 'commit') {
-            await send({ ...query, sql: 'SELECT 1 / 0' }, ...rest).catch(() => undefined)
+  test.skipIf(isOld)(
+    'a statement that fails after the body, before COMMIT: TX_ROLLED_BACK',
+    async () => {
+      const failing = async (tx: Tx): Promise<void> => {
+        const executor = tx.getExecutor()
+        await executor.provideConnection(async (connection) => {
+          // Not seen by our probe, because it is sent just before COMMIT, beneath whatever holds the body.
+          const send = connection.executeQuery.bind(connection)
+          connection.executeQuery = async (query, ...rest) => {
+            if (query.sql === 'commit') {
+              await send({ ...query, sql: 'SELECT 1 / 0' }, ...rest).catch(() => undefined)
+            }
+            return await send(query, ...rest)
           }
-          return await send(query, ...rest)
-        }
-        await Promise.resolve()
-      })
-    }
-    // A client of its own, because its connection stays as it is now.
-    const { driver, own } = await at.another()
-    await own(failing).catch(() => undefined)
-    const late = driver.transaction(async () => await Promise.resolve(), { scopes: [] })
-    expect((await rejection(late)).code).toBe('TX_ROLLED_BACK')
-  })
+          await Promise.resolve()
+        })
+      }
+      // A client of its own, because its connection stays as it is now.
+      const { driver, own } = await at.another()
+      await own(failing).catch(() => undefined)
+      const late = driver.transaction(async () => await Promise.resolve(), { scopes: [] })
+      expect((await rejection(late)).code).toBe('TX_ROLLED_BACK')
+    },
+  )
 
   test('plugins that rename columns do not get in the way', async () => {
     const camel = at.harness.db.withPlugin(new CamelCasePlugin())

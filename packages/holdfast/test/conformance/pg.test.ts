@@ -7,6 +7,9 @@ import { exerciseDriver } from './exercise-driver.ts'
 import { OpenPortal } from '../support/open-portal.ts'
 import type { Harness } from './suite/harness.ts'
 
+/** Since 8.21 a client says whether its transaction is open; before, the server is asked. */
+const tells = 'getTransactionStatus' in pg.Client.prototype
+
 async function open(url: string): Promise<Harness<pg.PoolClient>> {
   const pool = new pg.Pool({ connectionString: url, max: 6 })
   // Every program with a pool needs this one: an idle client whose backend is killed.
@@ -32,10 +35,11 @@ async function open(url: string): Promise<Harness<pg.PoolClient>> {
     driver: fromPg(pool),
     facts: {
       silentRollback: true,
-      openState: 'open',
+      openState: tells ? 'open' : 'unknown',
+      ...(!tells && { ownState: 'unknown' as const }),
       killedState: '57P01',
       savepoints: { isCounted: false },
-      roundTrips: { guard: 2, acquire: 1 },
+      roundTrips: { guard: 2, acquire: tells ? 1 : 2 },
     },
     sqlStateAt: (error: { code: string }) => error.code,
     driverOn: (tx) => fromPg(tx as unknown as PgPool),
@@ -84,17 +88,20 @@ const at = exerciseDriver('pg', open, [
 ])
 
 describe('only pg', () => {
-  test('does not answer for a transaction while a statement is under way', async () => {
-    await at.harness.own(async (tx) => {
-      const { state } = at.harness.driver.join(tx)
-      expect(state()).toBe('open')
-      const running = tx.query('SELECT 1')
-      expect(state()).toBe('unknown')
-      await running
-      expect(state()).toBe('open')
-    })
-    expect.assertions(3)
-  })
+  test.runIf(tells)(
+    'does not answer for a transaction while a statement is under way',
+    async () => {
+      await at.harness.own(async (tx) => {
+        const { state } = at.harness.driver.join(tx)
+        expect(state()).toBe('open')
+        const running = tx.query('SELECT 1')
+        expect(state()).toBe('unknown')
+        await running
+        expect(state()).toBe('open')
+      })
+      expect.assertions(3)
+    },
+  )
 
   test('is taken at its word if BEGIN is not awaited', async () => {
     const pool = new pg.Pool({ connectionString: at.url, max: 1 })

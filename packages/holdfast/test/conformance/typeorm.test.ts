@@ -9,12 +9,13 @@ import {
   EventSubscriber,
   type QueryRunner,
 } from 'typeorm'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Isolation } from '../../src/core/driver.ts'
 import { lockKey } from '../../src/core/lock-key.ts'
 import { createTransactions } from '../../src/tx/index.ts'
 import { fromTypeOrm } from '../../src/drivers/typeorm.ts'
 import { exerciseDriver } from './exercise-driver.ts'
+import { breakableWire } from '../support/breakable-wire.ts'
 import { OpenPortal } from '../support/open-portal.ts'
 import type { Harness } from './suite/harness.ts'
 import { pidOf, portOf, rejection, terminate, watchSockets } from './suite/setting.ts'
@@ -158,6 +159,24 @@ describe('only TypeORM', () => {
       await manager.query('SAVEPOINT mine')
       const nested = manager.transaction(async (inner) => {
         await inner.query('ROLLBACK TO SAVEPOINT mine')
+      })
+      await nested.catch(() => undefined)
+    })
+    expect((await rejection(running)).code).toBe('TX_ROLLED_BACK')
+  })
+
+  test.each([
+    ['no savepoint', 'SELECT 1 / 0', ''],
+    ['a savepoint that is gone', 'SELECT 1', 'ROLLBACK TO SAVEPOINT mine'],
+  ])('%s: told as failed also where its last word comes late', async (_, before, inside) => {
+    const wire = await breakableWire(at.url, 40)
+    onTestFinished(async () => await wire[Symbol.asyncDispose]())
+    const { driver } = await at.another(wire.url)
+    const running = createTransactions(driver).run(async (manager) => {
+      await manager.query('SAVEPOINT mine')
+      await manager.query(before).catch(() => undefined)
+      const nested = manager.transaction(async (inner) => {
+        if (inside !== '') await inner.query(inside)
       })
       await nested.catch(() => undefined)
     })

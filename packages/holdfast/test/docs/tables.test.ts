@@ -66,7 +66,7 @@ test('the README makes every driver as it has to be made', async () => {
     const code = `import { ${call.split('(')[0]} } from '${name}'\nexport const made = createHoldfast(${call})`
     return { page: name, line: at, language: 'ts', flags: [], notes: new Map(), code }
   })
-  expect(blocks).toHaveLength(6)
+  expect(blocks).toHaveLength(9)
   using workshop = openWorkshop(blocks)
   expect(await workshop.typeErrors()).toEqual([])
   const [first] = blocks as [Block]

@@ -79,6 +79,16 @@ describe('the packed package', () => {
     expect(entries).toContain('holdfast/drivers/prisma')
   })
 
+  test('brings along what coding agents read', async () => {
+    for (const path of [
+      'AGENTS.md',
+      'skills/holdfast/SKILL.md',
+      'skills/holdfast/references/prove.md',
+    ]) {
+      expect(await readFile(join(installed, path), 'utf8')).toContain('#')
+    }
+  })
+
   test('U3: carries the SQL, the catalogue and the version that are in sql/ and package.json', async () => {
     const code = `import { grants, plan } from 'holdfast/schema'
       process.stdout.write(plan() + grants({ role: 'app' }))`
@@ -125,6 +135,22 @@ describe('the packed package', () => {
     expect(stdout.trim()).toBe('function')
   })
 
+  test.each(['knex', 'sequelize'])(
+    'U10: the driver for %s is written with the driver kit alone, from outside',
+    { timeout: 300_000 },
+    async (name) => {
+      const text = await readFile(join(packageRoot, `src/drivers/${name}.ts`), 'utf8')
+      const file = `from-${name}.ts`
+      await writeFile(join(project, file), text.replace("'./kit.ts'", "'holdfast/driver-kit'"))
+      const compiler = join(workspaceRoot, 'node_modules/typescript/bin/tsc')
+      const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'esnext']
+      const types = ['--typeRoots', join(workspaceRoot, 'node_modules/@types'), '--types', 'node']
+      await expect(
+        run('node', [compiler, ...options, ...types, file], { cwd: project }),
+      ).resolves.toMatchObject({ stdout: '' })
+    },
+  )
+
   test.each([
     ['locks', ['core', 'engines', 'tx']],
     ['rows', ['core', 'engines', 'tx']],
@@ -133,9 +159,9 @@ describe('the packed package', () => {
     ['schedule', ['core', 'engines', 'tx']],
     ['ledger', ['core', 'engines', 'tx']],
     ['leases', ['core', 'engines', 'tx']],
-    ['quota', ['core', 'engines', 'ledger']],
-    ['credits', ['core', 'engines', 'ledger']],
-    ['stock', ['core', 'engines', 'ledger']],
+    ['quota', ['core', 'engines', 'ledger', 'tx']],
+    ['credits', ['core', 'engines', 'ledger', 'tx']],
+    ['stock', ['core', 'engines', 'ledger', 'tx']],
     ['tx', ['core', 'engines']],
     ['schema', ['core', 'engines']],
   ])('holdfast/%s pulls in no other room', async (room, allowed) => {

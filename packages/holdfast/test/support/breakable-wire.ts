@@ -20,7 +20,8 @@ export interface BreakableWire extends AsyncDisposable {
   refuse(): void
 }
 
-export async function breakableWire(target: string): Promise<BreakableWire> {
+/** `lateMs`: how much later than a failure the server's word on the transaction arrives, as networks have it. */
+export async function breakableWire(target: string, lateMs = 0): Promise<BreakableWire> {
   const { hostname, port } = new URL(target)
   const pairs = new Set<{ near: Socket; far: Socket }>()
   let roundTrips = 0
@@ -44,7 +45,12 @@ export async function breakableWire(target: string): Promise<BreakableWire> {
     })
     far.on('data', (chunk) => {
       answered = true
-      near.write(chunk)
+      const at = lateMs > 0 ? readyAfterFailure(chunk) : -1
+      if (at === -1) near.write(chunk)
+      else {
+        near.write(chunk.subarray(0, at))
+        setTimeout(() => near.write(chunk.subarray(at)), lateMs)
+      }
     })
     near.on('end', () => far.end())
     // A held end of the stream is held like its data: it is only read after the data.
@@ -89,4 +95,10 @@ export async function breakableWire(target: string): Promise<BreakableWire> {
       await once(listener, 'close')
     },
   }
+}
+
+/** Where ReadyForQuery begins, at the end of what tells of a failed statement; -1 if it does not. */
+function readyAfterFailure(chunk: Buffer): number {
+  const at = chunk.length - 6
+  return chunk[0] === 0x45 && chunk[at] === 0x5a ? at : -1
 }

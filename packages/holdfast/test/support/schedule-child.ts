@@ -22,9 +22,10 @@ async function run({ url, name, guarantee }: Task): Promise<void> {
     process.once('message', () => resolve())
     await word
   }
-  const common = { name, every: '7 days', lease: '2 s' } as const
   const options = {
-    ...common,
+    name,
+    every: '7 days',
+    ...(guarantee === 'transactional' ? {} : { lease: '2 s' }),
     guarantee,
     handler:
       guarantee === 'transactional'

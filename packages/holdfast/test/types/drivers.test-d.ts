@@ -6,15 +6,21 @@ import { type ExtractTablesWithRelations, sql as drizzleSql } from 'drizzle-orm'
 import type { NodePgDatabase, NodePgQueryResultHKT } from 'drizzle-orm/node-postgres'
 import { integer, type PgTransaction, pgTable, text } from 'drizzle-orm/pg-core'
 import type { PostgresJsDatabase, PostgresJsQueryResultHKT } from 'drizzle-orm/postgres-js'
+import type { SqlEntityManager } from '@mikro-orm/postgresql'
+import type { Knex } from 'knex'
 import type { ControlledTransaction, Kysely, Transaction as KyselyTransaction } from 'kysely'
 import type pg from 'pg'
 import type postgres from 'postgres'
+import type { Sequelize, Transaction as SequelizeTransaction } from 'sequelize'
 import type { DataSource, EntityManager } from 'typeorm'
 import { fromDrizzle } from '../../src/drivers/drizzle.ts'
+import { fromKnex } from '../../src/drivers/knex.ts'
 import { fromKysely } from '../../src/drivers/kysely.ts'
+import { fromMikroOrm } from '../../src/drivers/mikro-orm.ts'
 import { fromPg } from '../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../src/drivers/postgres-js.ts'
 import { fromPrisma } from '../../src/drivers/prisma.ts'
+import { fromSequelize } from '../../src/drivers/sequelize.ts'
 import { fromTypeOrm } from '../../src/drivers/typeorm.ts'
 import { createHoldfast, type Driver, lockKey } from '../../src/index.ts'
 import type { Prisma, PrismaClient } from '../conformance/prisma/generated/client.ts'
@@ -130,6 +136,10 @@ export async function onKysely(
   proven<Same<typeof rows, Database['account'][]>>()
   await hf.locks.acquire(controlled, key)
   await hf.locks.acquire(withSavepoint, key)
+  await hf.rows.lock(controlled, 'account', ['a'])
+  await hf.rows.lockTable(controlled, { schema: 'other', table: 'anything' }, 'share')
+  // @ts-expect-error -- not a table of the database's type
+  await hf.rows.lock(controlled, 'acount', ['a'])
   // @ts-expect-error -- the root instance is not a transaction
   await hf.locks.acquire(db, key)
 }
@@ -142,4 +152,32 @@ export async function onTypeOrm(dataSource: DataSource): Promise<void> {
   await dataSource.transaction(async (manager) => await hf.locks.acquire(manager, key))
   // @ts-expect-error -- the data source is not a transaction
   await hf.locks.acquire(dataSource, key)
+}
+
+export async function onKnex(knex: Knex): Promise<void> {
+  const driver = fromKnex(knex)
+  proven<Same<TxOf<typeof driver>, Knex.Transaction>>()
+  const hf = createHoldfast(driver)
+  await hf.guard(key, async (trx) => await trx('account').where({ id: '1' }))
+  await knex.transaction(async (trx) => await hf.locks.acquire(trx, key))
+  // @ts-expect-error -- the root instance is not a transaction
+  await hf.locks.acquire(knex, key)
+}
+
+export async function onMikroOrm(em: SqlEntityManager): Promise<void> {
+  const driver = fromMikroOrm(em)
+  proven<Same<TxOf<typeof driver>, SqlEntityManager>>()
+  const hf = createHoldfast(driver)
+  await hf.guard(key, async (tx) => await tx.execute('SELECT 1'))
+  // @ts-expect-error -- anything else is not a transaction
+  await hf.locks.acquire({}, key)
+}
+
+export async function onSequelize(sequelize: Sequelize): Promise<void> {
+  const driver = fromSequelize(sequelize)
+  proven<Same<TxOf<typeof driver>, SequelizeTransaction>>()
+  const hf = createHoldfast(driver)
+  await hf.guard(key, async (transaction) => await sequelize.query('SELECT 1', { transaction }))
+  // @ts-expect-error -- the root instance is not a transaction
+  await hf.locks.acquire(sequelize, key)
 }

@@ -16,10 +16,15 @@ export const markerStatement: Statement = {
   name: 'marker',
 }
 
-/** Whether any advisory lock of this backend is really in the lock table. */
+/**
+ * Whether any advisory lock of this backend is really in the lock table, and whether it is the only session there is,
+ * where the engine says so.
+ */
 export const locksAreReal: Statement = {
   text: `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks
-    WHERE locktype ${eq} 'advisory' AND granted AND pid ${eq} pg_catalog.pg_backend_pid())::pg_catalog.text AS real`,
+    WHERE locktype ${eq} 'advisory' AND granted AND pid ${eq} pg_catalog.pg_backend_pid())::pg_catalog.text AS real,
+    (SELECT pg_catalog.jsonb_extract_path_text(pg_catalog.to_jsonb(a), 'backend_type') ${eq} 'standalone backend'
+      FROM pg_catalog.pg_stat_activity AS a WHERE a.pid ${eq} pg_catalog.pg_backend_pid())::pg_catalog.text AS alone`,
   values: [],
 }
 

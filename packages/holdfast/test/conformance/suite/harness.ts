@@ -9,10 +9,14 @@ export interface Facts {
   readonly silentRollback: boolean
   /** What `join(tx).state()` says of an open transaction of the caller's. */
   readonly openState: 'open' | 'unknown'
+  /** What it says of one that we have opened; `open` unless told otherwise. */
+  readonly ownState?: 'unknown'
   /** The SQLSTATE that reaches the caller when the backend is killed under a running statement. */
   readonly killedState: '57P01' | undefined
   /** Whether the client has a savepoint call of its own, so that an open one can be told. */
   readonly savepoints: { readonly isCounted: boolean }
+  /** What the client itself says of a handle from the moment on that it sends COMMIT, if it does. */
+  readonly endedWords?: RegExp
   /** Round trips on a direct connection, when warm: of an empty guard, and of one acquisition. */
   readonly roundTrips: { readonly guard: number; readonly acquire: number }
 }
@@ -23,8 +27,8 @@ export interface Harness<Tx> {
   readonly facts: Facts
   /** Where this client puts the SQLSTATE of a failed statement, as docs/drivers.md says. */
   sqlStateAt(error: never): unknown
-  /** What `fromX` makes of a transaction in the place of the root client. */
-  driverOn(tx: Tx): Driver<unknown>
+  /** What `fromX` makes of a transaction in the place of the root client; absent where they are not alike. */
+  driverOn?(tx: Tx): Driver<unknown>
   /** One statement, by the client's own call. */
   run(handle: Tx, text: string): Promise<readonly Row[]>
   /** A transaction, by the client's own call. */

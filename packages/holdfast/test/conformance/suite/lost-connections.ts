@@ -3,7 +3,7 @@ import { deferred, waitUntil } from '@holdfast/testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { legacyKey } from '../../../src/core/lock-key.ts'
 import { createLocks } from '../../../src/locks/index.ts'
-import { createRows } from '../../../src/rows/index.ts'
+import { createRows, type Rows } from '../../../src/rows/index.ts'
 import { createTransactions } from '../../../src/tx/index.ts'
 import { breakableWire } from '../../support/breakable-wire.ts'
 import type { Harness } from './harness.ts'
@@ -67,7 +67,7 @@ export function lostConnections<Tx>(at: Setting<Tx>): void {
     'takes a lock': async (harness, tx) =>
       await createLocks(harness.driver, { watch: false }).acquire(tx, legacyKey.bigint(813)),
     'locks a row': async (harness, tx) =>
-      await createRows(harness.driver).lock(tx, 'account', ['nobody']),
+      await (createRows(harness.driver) as Rows<unknown>).lock(tx, 'account', ['nobody']),
     'opens a savepoint': async (harness, tx) =>
       await harness.driver
         .join(tx)

@@ -1,14 +1,15 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { lockKey } from '../../../src/core/lock-key.ts'
 import { createLocks } from '../../../src/locks/index.ts'
-import { createRows, type LockRowsOptions } from '../../../src/rows/index.ts'
+import { createRows, type LockRowsOptions, type Rows } from '../../../src/rows/index.ts'
 import { breakableWire } from '../../support/breakable-wire.ts'
 import { documentedClient, installedVersion } from './documented.ts'
 import type { Setting } from './setting.ts'
 
 /** What docs/drivers.md says of a client: its version, and the cost of a lock, counted on the wire. */
-export function roundTrips<Tx>(at: Setting<Tx>, name: string): void {
-  test('docs/drivers.md names the version that is tested', () => {
+export function roundTrips<Tx>(at: Setting<Tx>, name: string, isDocumented: boolean): void {
+  const isNewest = process.env['HOLDFAST_MATRIX'] === undefined
+  test.runIf(isDocumented && isNewest)('docs/drivers.md names the version that is tested', () => {
     const { driver } = at.harness
     const installed = installedVersion(driver.name === 'prisma' ? '@prisma/client' : driver.name)
     expect(`${installed}.`.startsWith(`${documentedClient(name).version}.`)).toBe(true)
@@ -37,13 +38,14 @@ export function roundTrips<Tx>(at: Setting<Tx>, name: string): void {
     await guard()
     const counted = { guard: wire.roundTrips() - before, acquire: await acquire() }
     expect(counted).toEqual(harness.facts.roundTrips)
-    expect(documentedClient(name).roundTrips).toBe(`${counted.guard}, ${counted.acquire}`)
+    if (isDocumented && isNewest)
+      expect(documentedClient(name).roundTrips).toBe(`${counted.guard}, ${counted.acquire}`)
   })
   test('of a row lock: its limit is sent with it where the client can', async () => {
     const wire = await breakableWire(at.url)
     onTestFinished(async () => await wire[Symbol.asyncDispose]())
     const harness = await at.another(wire.url)
-    const rows = createRows(harness.driver)
+    const rows: Rows<unknown> = createRows(harness.driver)
     const id = await at.account(1)
     const counted = async (options: LockRowsOptions): Promise<number> =>
       await harness.own(async (tx) => {
@@ -61,6 +63,8 @@ export function roundTrips<Tx>(at: Setting<Tx>, name: string): void {
     const [usual, nowait] = await both()
     expect(nowait).toBe(usual)
     // Drizzle has postgres.js describe every statement anew.
-    expect(usual).toBe({ pg: 1, 'Drizzle on postgres-js': 4 }[name] ?? 2)
+    expect(usual).toBe(
+      { pg: harness.facts.roundTrips.acquire, 'Drizzle on postgres-js': 4 }[name] ?? 2,
+    )
   })
 }

@@ -35,14 +35,18 @@ export function readPages(folder = root): Page[] {
     const full = join(folder, entry.name)
     const path = relative(root, full).replaceAll('\\', '/')
     if (entry.isDirectory()) return skipped.has(entry.name) ? [] : readPages(full)
-    if (!entry.name.endsWith('.md') || /^packages\/[^/]+\/[^/]+$/.test(path)) return []
+    const isCopied = /^packages\/[^/]+\/[^/]+$/.test(path) && entry.name !== 'AGENTS.md'
+    if (!entry.name.endsWith('.md') || isCopied) return []
     return [{ path, text: readFileSync(full, 'utf8') }]
   })
 }
 
 /** Pages whose code is shown to users, and so is checked. */
 export function isForUsers({ path }: Page): boolean {
-  return path === 'README.md' || path.startsWith('docs/') || path.startsWith('examples/')
+  return (
+    path === 'README.md' ||
+    /^(?:docs|examples|packages\/holdfast\/(?:skills|AGENTS))[/.]/.test(path)
+  )
 }
 
 const notePattern = /^<!-- ([a-z]+): (.+) -->$/

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { sample } from '@holdfast/testkit'
 import { expect, test } from 'vitest'
 import { isHoldfastError } from '../../../src/core/errors.ts'
 import { sqlStateOf } from '../../../src/core/sql-state.ts'
@@ -16,7 +17,7 @@ import { callOf, ended, ownerOf, surface } from '../../support/surface.ts'
  */
 const fixture = ledgerFixture(tableText('job'))
 
-const wrong: readonly (readonly [name: string, value: unknown])[] = [
+const wrong: readonly (readonly [name: string, value: unknown])[] = sample([
   ['undefined', undefined],
   ['null', null],
   ['0', 0],
@@ -43,7 +44,7 @@ const wrong: readonly (readonly [name: string, value: unknown])[] = [
   ['many digits', '9'.repeat(30)],
   ['2 ** 40', 2 ** 40],
   ['a date before Christ', new Date(-1e14)],
-]
+])
 
 const paths = Object.keys(surface)
 

@@ -316,6 +316,26 @@ describe('renewal', () => {
     expect(await lease.renew()).toBe(false)
   })
 
+  test('a process that stood still knows as soon as it looks, before any timer', async () => {
+    const lease = await leases().acquire(fresh(), { ttl: 400 })
+    const kept = lease.signal
+    const enough = new AbortController()
+    let seen: object | undefined
+    const body = async (term: { signal: AbortSignal; remainingMs(): number }): Promise<void> => {
+      const { signal } = term
+      for (const ends = performance.now() + 500; performance.now() < ends; );
+      // Control: signals that nobody looks at through their lease have to wait for a timer.
+      const before = [kept.aborted, signal.aborted]
+      const after = [lease.signal.aborted, term.signal.aborted]
+      seen = { before, after, left: [lease.remainingMs(), term.remainingMs()] }
+      enough.abort()
+    }
+    const leader = fixture.hf.leader({ name: fresh(), ttl: 400 })
+    await leader.run(body, { signal: enough.signal })
+    expect(seen).toEqual({ before: [false, false], after: [true, true], left: [0, 0] })
+    expect(lease.signal.reason).toMatchObject({ details: { reason: 'deadline' } })
+  })
+
   test('nobody else has it before its holder was told to stop', async () => {
     const name = fresh()
     const lease = await leases().acquire(name, { ttl: 800, renew: false })

@@ -192,8 +192,8 @@ describe('what a hurried caller forgets', () => {
     await expect(Promise.resolve().then(call)).rejects.toMatchObject(error)
   })
 
-  test('that there is no limit without an end', async () => {
-    const endless = fixture.hf.quota({ name: fresh(), limit: Infinity, per: 'day' })
-    await expect(endless.consume('ann', 1, once())).rejects.toMatchObject(amount)
+  test('that there is no limit without an end', () => {
+    const endless = (): unknown => fixture.hf.quota({ name: fresh(), limit: Infinity, per: 'day' })
+    expect(endless).toThrow(expect.objectContaining(amount))
   })
 })

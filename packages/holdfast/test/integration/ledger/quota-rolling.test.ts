@@ -48,6 +48,19 @@ describe('a rolling window', () => {
     expect(await quota.consume(key, 2, once())).toMatchObject({ ok: true, available: 0 })
   })
 
+  test('says when also if what fills it came at the same moment', async () => {
+    const quota = hourly()
+    const key = fresh()
+    const verdicts = await Promise.all(
+      Array.from({ length: 8 }, async () => await quota.consume(key, 1, once())),
+    )
+    const back = verdicts.flatMap((verdict) => (verdict.ok ? verdict.expiresAt : []))
+    expect(back).toHaveLength(3)
+    for (const verdict of verdicts) {
+      if (!verdict.ok) expect(back).toContainEqual(verdict.retryAt)
+    }
+  })
+
   test('never has more in any hour than the limit, and never less than would fit', async () => {
     const steps = fc.array(
       fc.record({ minutes: fc.integer({ min: 0, max: 45 }), cost: fc.integer({ min: 1, max: 6 }) }),

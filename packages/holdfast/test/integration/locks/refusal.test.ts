@@ -199,6 +199,25 @@ describe('servers where a lock would be worthless', () => {
     })
   })
 
+  // What PGlite says of itself; the real one is asked by `npm run check:pglite`.
+  test('U7: a server that is a single session', async () => {
+    await using server = await startPostgres()
+    const admin = new pg.Client({ connectionString: server.url() })
+    await admin.connect()
+    await admin.query(`
+      SET allow_system_table_mods = on;
+      ALTER VIEW pg_catalog.pg_stat_activity RENAME TO real_activity;
+      CREATE VIEW pg_catalog.pg_stat_activity AS
+        SELECT pid, 'standalone backend'::text AS backend_type FROM pg_catalog.real_activity`)
+    await admin.end()
+    await on(server.url(), 2, async (hf) => {
+      await expect(hf.guard(key, () => expect.unreachable())).rejects.toMatchObject({
+        code: 'ENGINE_ONE_SESSION',
+      })
+      await expect(hf.locks.selfTest()).rejects.toMatchObject({ code: 'ENGINE_ONE_SESSION' })
+    })
+  })
+
   test('a pool of one cannot run the two-connection self-test, and says so', async () => {
     await on(fixture.database.url, 1, async (hf) => {
       await expect(hf.locks.selfTest()).rejects.toMatchObject({ code: 'SELF_TEST_INCONCLUSIVE' })

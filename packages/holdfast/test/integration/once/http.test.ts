@@ -203,7 +203,7 @@ describe.each(Object.entries(frameworks))('%s', (_, open) => {
     expect(await send(failed)).toMatchObject({ status: 503, replayed: false })
   })
 
-  test.each([408, 409, 425, 429, 500, 503])(
+  test.each([408, 409, 423, 425, 429, 500, 503])(
     'R8: %i passes: it is not kept, nor what it wrote',
     async (fail) => {
       let busy = true

@@ -28,6 +28,7 @@ describe('sqlStateOf', () => {
       },
     ],
     ['prisma without the code', { code: 'P2034' }],
+    ["Bun's SQL client", { code: 'ERR_POSTGRES_SERVER_ERROR', errno: '40001' }],
     ['an aggregate', { errors: [{ message: 'x' }, { code: '40001' }] }],
     ['prisma 8', { code: 'RUNTIME.TRANSACTION_COMMIT_FAILED', cause: { sqlState: '40001' } }],
   ])('finds it in an error of %s', (_, error) => {

@@ -92,12 +92,17 @@ describe('the terms', () => {
     [{ attempts: 2 }, { attempts: 2 }],
     [{ budget: '2 s' }, { budgetMs: 2_000 }],
     [{ budgetMs: 300 }, { budgetMs: 300 }],
-    [{ budget: '2 s', budgetMs: 300 }, { budgetMs: 2_000 }],
     [{ on: ['23505'] }, { on: [...retryDefaults.on, '23505'] }],
     [{ onlyOn: ['23505'] }, { on: ['23505'] }],
     [{ on: ['23P01'], onlyOn: ['23505'] }, { on: ['23505'] }],
   ])('%j', (policy, terms) => {
     expect(retryTerms(policy)).toEqual({ ...retryDefaults, ...terms })
+  })
+
+  test('two budgets are refused', () => {
+    expect(() => retryTerms({ budget: '2 s', budgetMs: 300 })).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
   })
 
   test('a budget that is none is refused by its name', () => {

@@ -32,21 +32,24 @@ const night = (day: number): number => Date.UTC(2026, 0, day, 3) * 1_000
 type Guarantee = ScheduleOptions<Tx>['guarantee']
 
 function optionsFor(cx: FlowContext, guarantee: Guarantee): ScheduleOptions<Tx> {
-  const common = { name: 'nightly', cron: '0 3 * * *', attempts: 1 } as const
+  const common = { name: 'nightly', cron: '0 3 * * *' } as const
   const effect = 'INSERT INTO effect VALUES ($1)'
   if (guarantee === 'transactional') {
     return {
       ...common,
       guarantee,
+      attempts: 1,
       handler: async (tx, { at }) => void (await tx.query(effect, [at])),
     }
   }
-  return {
+  const apart = {
     ...common,
-    guarantee,
-    lease: '1 h',
-    handler: async ({ at }) => void (await cx.pool.query(effect, [at])),
+    lease: '1 h' as const,
+    handler: async ({ at }: { at: Date }) => void (await cx.pool.query(effect, [at])),
   }
+  return guarantee === 'at-most-once'
+    ? { ...apart, guarantee }
+    : { ...apart, guarantee, attempts: 1 }
 }
 
 /** One attempt at a tick. Who finds the schedule locked, or another tick at work, comes again later. */

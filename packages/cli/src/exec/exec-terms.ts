@@ -1,0 +1,35 @@
+import { Misuse } from '../command.ts'
+
+/** How long a lease lasts, and what happens towards its end if it cannot be renewed. */
+export interface ExecTerms {
+  readonly ttlMs: number
+  /** Between SIGTERM and SIGKILL. */
+  readonly graceMs: number
+  /** How long before the lease expires the command gets SIGTERM. */
+  readonly stopBeforeMs: number
+  readonly renewEveryMs: number
+}
+
+const defaultTtlMs = 30_000
+/** Below that, a machine that is busy for a moment would cost the command its life. */
+const leastTtlMs = 2_000
+const mostGraceMs = 10_000
+/** Between SIGKILL and expiry: for timers that are late, and for the kernel to end the processes. */
+const mostSpareMs = 5_000
+
+/** @throws Misuse */
+export function execTerms(
+  ttlMs: number = defaultTtlMs,
+  graceMs: number = Math.min(mostGraceMs, ttlMs / 4),
+): ExecTerms {
+  if (ttlMs < leastTtlMs) throw new Misuse('--ttl takes seconds, 2 or more.')
+  const spareMs = Math.min(mostSpareMs, ttlMs / 5)
+  const stopBeforeMs = graceMs + spareMs
+  if (stopBeforeMs > ttlMs / 2) {
+    const most = Math.floor((ttlMs / 2 - spareMs) / 100) / 10
+    throw new Misuse(
+      `--grace can be ${most} s at most with a --ttl of ${ttlMs / 1_000} s: raise --ttl.`,
+    )
+  }
+  return { ttlMs, graceMs, stopBeforeMs, renewEveryMs: ttlMs / 3 }
+}

@@ -1,0 +1,53 @@
+import { type Call, Misuse, type Surroundings } from './command.ts'
+import type { Config } from './config.ts'
+import { checkedUrl } from './database-url.ts'
+import { readEnvFile } from './env-file.ts'
+
+const urlVariables = ['HOLDFAST_DATABASE_URL', 'DATABASE_URL']
+
+/** What was set, wherever that was: flags over environment over `.env` over configuration file. */
+export interface Settings {
+  readonly schema: string | undefined
+  /** As it is; not checked. */
+  readonly databaseUrl: string | undefined
+  /** @throws Misuse, Failed */
+  urlFor(command: string): string
+}
+
+export function settingsOf(
+  flags: Call['flags'],
+  config: Config,
+  { environment, folder }: Pick<Surroundings, 'environment' | 'folder'>,
+): Settings {
+  const file = readEnvFile(folder)
+  /** The value, and where it was found. */
+  const found = (
+    flag: string,
+    variables: readonly string[],
+    configured: string | undefined,
+  ): readonly [value: string, from: string] | undefined => {
+    const value = flags[flag]
+    if (typeof value === 'string') return [value, `--${flag}`]
+    for (const [from, place] of [
+      [environment, ''],
+      [file.variables, ' of .env'],
+    ] as const) {
+      // An empty one is one that somebody forgot to fill, and no leave to look elsewhere.
+      const name = variables.find((each) => from[each] !== undefined)
+      if (name !== undefined) return [from[name] as string, `${name}${place}`]
+    }
+    return configured === undefined ? undefined : [configured, `${flag} of the configuration file`]
+  }
+  const url = found('database-url', urlVariables, config.databaseUrl)
+  return {
+    schema: found('schema', ['HOLDFAST_SCHEMA'], config.schema)?.[0],
+    databaseUrl: url?.[0],
+    urlFor(command) {
+      if (url !== undefined) return checkedUrl(...url)
+      const unread = file.unread === undefined ? '' : ` ${file.unread}.`
+      throw new Misuse(
+        `${command} needs a database: set DATABASE_URL, in the environment or in .env, or pass --database-url.${unread}`,
+      )
+    },
+  }
+}
