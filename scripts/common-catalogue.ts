@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import {
   type CatalogueObject,
   keyOf,
-} from '../packages/holdfast/src/engines/postgres/schema-catalogue.ts'
+} from '../packages/holdfast/src/engines/postgres/schema/catalogue.ts'
 import type { Catalogue, FoundObjects } from '../packages/holdfast/src/schema/catalogue.ts'
 import type { SchemaFiles } from '../packages/holdfast/src/schema/schema-files.ts'
 

@@ -29,7 +29,7 @@ export const cuts: Readonly<Record<ControlName, Cuts>> = {
   },
   /** assertHeld believes the marker, which is a setting and can be written by a body: S19 of the review. */
   marker: {
-    'engines/postgres/lock-holders.ts': [
+    'engines/postgres/locks/lock-holders.ts': [
       [
         /SELECT EXISTS \([^)]*\(\) AND l\.granted[^\n]* AS held/g,
         "SELECT (pg_catalog.strpos(coalesce(${marker}, ''), ',x' || number || ',') > 0)::text AS held",

@@ -11,7 +11,7 @@ export function isHostileControl(name: string): name is HostileControl {
 export const hostileCuts: Readonly<Record<HostileControl, Cuts>> = {
   /** Names of tables and columns go into statements with the quotes that are in them. */
   unescaped: {
-    'engines/postgres/identifier.ts': [[/\.replaceAll\('"', '""'\)/g, '']],
+    'engines/postgres/sql/identifier.ts': [[/\.replaceAll\('"', '""'\)/g, '']],
   },
   /** What PostgreSQL cannot store is sent to it. */
   raw: {

@@ -1,5 +1,5 @@
 import { barrier } from '@holdfast/testkit'
-import { splitApplication } from '../../packages/holdfast/src/engines/postgres/activity.ts'
+import { splitApplication } from '../../packages/holdfast/src/engines/postgres/tx/activity.ts'
 import { ask, rowsOf } from '../cluster/ask.ts'
 import type { RunnableCluster } from '../cluster/parts.ts'
 import type { Doors } from '../core/model.ts'

@@ -5,8 +5,8 @@ import {
   indexesOnly,
   isServedByIndex,
   probesOf,
-} from '../engines/postgres/claims-check.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+} from '../engines/postgres/claims/check.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import type { LeaseSettings } from './layout.ts'
 import { isTrue } from '../core/is-true.ts'
 

@@ -10,9 +10,9 @@ import {
   findDead,
   type FoundDead,
   listDead,
-} from '../engines/postgres/claims-dead.ts'
+} from '../engines/postgres/claims/dead.ts'
 import { askEach, askOne } from '../tx/ask-each.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { invalid, type LeaseSettings, positive } from './layout.ts'

@@ -8,7 +8,7 @@ import { claimsOptions, transactionClaimsOptions } from './known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 export type { ClaimsLostEvent, ClaimsTroubleEvent } from '../core/event-map.ts'
-export type { PriorityColumn } from '../engines/postgres/claims.ts'
+export type { PriorityColumn } from '../engines/postgres/claims/claims.ts'
 export type { ClaimFinding } from './check.ts'
 export type { Claim, FailOutcome, Outcome } from './claim.ts'
 export type { Claims } from './claims.ts'

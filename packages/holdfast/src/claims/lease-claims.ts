@@ -14,7 +14,7 @@ import {
   type RateLimit,
   seesLatest,
   type Turns,
-} from '../engines/postgres/claims.ts'
+} from '../engines/postgres/claims/claims.ts'
 import {
   type FinishItem,
   type FinishLayout,
@@ -22,9 +22,9 @@ import {
   finishAnswers,
   finishRows,
   recoverRows,
-} from '../engines/postgres/claims-finish.ts'
-import { lockTurns, nextTurns, noteClaims, turnsOf } from '../engines/postgres/claims-turns.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+} from '../engines/postgres/claims/finish.ts'
+import { lockTurns, nextTurns, noteClaims, turnsOf } from '../engines/postgres/claims/turns.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { needingSchema } from '../tx/call-function.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'
 import { type Claim, claimsOf, type FailOutcome, type HeldClaim } from './claim.ts'

@@ -1,8 +1,8 @@
 import type { Driver, Executor, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isJoined } from '../engines/postgres/claims.ts'
-import { joinMarker } from '../engines/postgres/join-marker.ts'
-import { waitForStandby } from '../engines/postgres/transaction.ts'
+import { isJoined } from '../engines/postgres/claims/claims.ts'
+import { joinMarker } from '../engines/postgres/tx/join-marker.ts'
+import { waitForStandby } from '../engines/postgres/tx/transaction.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { isTrue } from '../core/is-true.ts'
 

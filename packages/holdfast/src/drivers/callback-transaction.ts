@@ -7,7 +7,7 @@ import {
   endProbe,
   markerProbe,
   rolledBackTag,
-} from '../engines/postgres/transaction.ts'
+} from '../engines/postgres/tx/transaction.ts'
 import { endedIfNone, endedInside, type Ended, Leash } from './leash.ts'
 import type { ConnectionWatch } from './pg-connection.ts'
 import { takeAlone } from './sole-client.ts'

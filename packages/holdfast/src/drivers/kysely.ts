@@ -1,7 +1,7 @@
 import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
-import { withSavepoint } from '../engines/postgres/savepoint.ts'
+import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
 import { runInCallback } from './callback-transaction.ts'
 import {
   type KyselyHandle,

@@ -1,8 +1,8 @@
 import { type HoldfastError, holdfastError, isHoldfastError } from '../core/errors.ts'
 import { openTransactions } from '../core/open-transactions.ts'
 import { sqlStateOf, wasRaisedInside } from '../core/sql-state.ts'
-import { commitText, endProbe, markerProbe } from '../engines/postgres/transaction.ts'
-import { controlIn, rollbacksToSavepoints } from '../engines/postgres/transaction-control.ts'
+import { commitText, endProbe, markerProbe } from '../engines/postgres/tx/transaction.ts'
+import { controlIn, rollbacksToSavepoints } from '../engines/postgres/tx/transaction-control.ts'
 
 /** What became of a transaction that somebody else than its owner has ended. */
 export type Ended = 'committed' | 'rolled back' | 'unknown'

@@ -2,7 +2,7 @@ import type { Driver, Isolation, Row, Transaction, TransactionState } from '../c
 import { assertClient as assertKind } from '../core/client-kind.ts'
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
-import { withSavepoint } from '../engines/postgres/savepoint.ts'
+import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
 import { type Held, runInCallback } from './callback-transaction.ts'
 import {
   type KyselyHandle,

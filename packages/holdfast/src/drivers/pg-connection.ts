@@ -1,4 +1,4 @@
-import { commitText, rolledBackTag } from '../engines/postgres/transaction.ts'
+import { commitText, rolledBackTag } from '../engines/postgres/tx/transaction.ts'
 import type { Leash } from './leash.ts'
 import { activeQuery, failureAnswered, textOf } from './pg-leash.ts'
 import { SyncWatch } from './sync-wait.ts'

@@ -1,6 +1,6 @@
 import type { Row, Statement } from '../core/driver.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { rollbackText } from '../engines/postgres/transaction.ts'
+import { rollbackText } from '../engines/postgres/tx/transaction.ts'
 import { pipelineMessage, simpleMessage } from './pg-wire.ts'
 import { isWireClient, noColumns, sendOnWire, type WireClient } from './pg-wire-query.ts'
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Row, Statement } from '../core/driver.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { whichBackend } from '../engines/postgres/session.ts'
+import { whichBackend } from '../engines/postgres/tx/session.ts'
 import { pipelineMessage } from './pg-wire.ts'
 import {
   type Field,

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Listening, Row, Statement } from '../core/driver.ts'
-import { listenText } from '../engines/postgres/session.ts'
+import { listenText } from '../engines/postgres/tx/session.ts'
 import { PinnedSession } from './pinned-session.ts'
 import { SyncWatch } from './sync-wait.ts'
 

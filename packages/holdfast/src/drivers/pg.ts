@@ -10,13 +10,13 @@ import type {
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss, isUnanswered, sqlStateOf } from '../core/sql-state.ts'
-import { withSavepoint } from '../engines/postgres/savepoint.ts'
+import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
 import {
   beginText,
   commitText,
   rollbackText,
   rolledBackTag,
-} from '../engines/postgres/transaction.ts'
+} from '../engines/postgres/tx/transaction.ts'
 import { endedInside, Leash } from './leash.ts'
 import { sendBoth } from './pg-both.ts'
 import { pgCancel } from './pg-cancel.ts'

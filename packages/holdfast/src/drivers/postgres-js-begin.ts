@@ -2,7 +2,7 @@ import { bodyFailure, commitFailure, openingFailure } from '../core/commit-failu
 import type { Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss } from '../core/sql-state.ts'
-import { commitAndChainText, commitText } from '../engines/postgres/transaction.ts'
+import { commitAndChainText, commitText } from '../engines/postgres/tx/transaction.ts'
 import { endedIfNone, Leash } from './leash.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
 import type { LeashedQueries } from './postgres-js-queries.ts'

@@ -1,6 +1,6 @@
 import type { Listening, Row, Session, Statement } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { whichBackend } from '../engines/postgres/session.ts'
+import { whichBackend } from '../engines/postgres/tx/session.ts'
 import { PinnedSession } from './pinned-session.ts'
 import type { PostgresJsHandle } from './postgres-js-handle.ts'
 

@@ -2,7 +2,7 @@ import type { Driver, Isolation, Row, Transaction, TransactionState } from '../c
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
 import { isClientTimeout } from '../core/sql-state.ts'
-import { withSavepoint } from '../engines/postgres/savepoint.ts'
+import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
 import { runInCallback } from './callback-transaction.ts'
 import { pgCancel } from './pg-cancel.ts'
 import { leashedPrisma } from './prisma-leash.ts'

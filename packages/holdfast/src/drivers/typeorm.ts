@@ -1,7 +1,7 @@
 import type { Driver, Isolation, Row, Transaction, TransactionState } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
-import { withSavepoint } from '../engines/postgres/savepoint.ts'
+import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
 import { type Held, runInCallback } from './callback-transaction.ts'
 import type { Leash } from './leash.ts'
 import { ConnectionWatch, type PgConnection, pgEndings } from './pg-connection.ts'

@@ -1,5 +1,5 @@
 import type { Executor } from '../core/driver.ts'
-import { moveOfSlot } from '../engines/postgres/shard-moves.ts'
+import { moveOfSlot } from '../engines/postgres/shards/moves.ts'
 import {
   dropSlot,
   endPrepared,
@@ -7,7 +7,7 @@ import {
   oldTransactions,
   preparedTransactions,
   unusedSlots,
-} from '../engines/postgres/health-server.ts'
+} from '../engines/postgres/health/server.ts'
 import { finding, type HealthFinding, notChecked } from './finding.ts'
 import { lengthOf } from './setting-value.ts'
 

@@ -4,7 +4,7 @@ import {
   type SettingPlace,
   setForRole,
   undoSetting,
-} from '../engines/postgres/health-settings.ts'
+} from '../engines/postgres/health/settings.ts'
 import { finding, type HealthFinding, notChecked, type OwnCode } from './finding.ts'
 import { isOn, lengthOf, millisecondsOf } from './setting-value.ts'
 

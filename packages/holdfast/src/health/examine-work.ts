@@ -8,8 +8,8 @@ import {
   sweepText,
   unvacuumedTables,
   vacuumAgain,
-} from '../engines/postgres/health-work.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+} from '../engines/postgres/health/work.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { finding, type HealthFinding, ofClaims } from './finding.ts'
 import { lengthOf } from './setting-value.ts'
 

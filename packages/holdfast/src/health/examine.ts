@@ -1,8 +1,8 @@
 import type { ClaimsOptions } from '../claims/index.ts'
 import type { Driver, Executor } from '../core/driver.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { countClients, limitStatements, serverFacts } from '../engines/postgres/health-server.ts'
-import { readSettings, settingsFrom } from '../engines/postgres/health-settings.ts'
+import { countClients, limitStatements, serverFacts } from '../engines/postgres/health/server.ts'
+import { readSettings, settingsFrom } from '../engines/postgres/health/settings.ts'
 import { inspect } from '../schema/index.ts'
 import { schemaName } from '../schema/schema-name.ts'
 import {

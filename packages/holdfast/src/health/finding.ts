@@ -1,5 +1,5 @@
 import type { ClaimFinding } from '../claims/index.ts'
-import type { ObjectKind } from '../engines/postgres/schema-catalogue.ts'
+import type { ObjectKind } from '../engines/postgres/schema/catalogue.ts'
 import type { Finding, FindingCode } from '../schema/index.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { holdfastError } from '../core/errors.ts'
 import type { LossReason, RenewalFailedEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { type HeldLeaseName, releaseLease, renewLease } from '../engines/postgres/leases.ts'
+import { type HeldLeaseName, releaseLease, renewLease } from '../engines/postgres/leases/leases.ts'
 import type { LeaseTerms } from './lease-terms.ts'
 import type { RunCall } from './run-call.ts'
 

@@ -1,6 +1,6 @@
 import type { Driver } from '../core/driver.ts'
 import type { LossReason } from '../core/event-map.ts'
-import { guardLease, type LeaseName } from '../engines/postgres/leases.ts'
+import { guardLease, type LeaseName } from '../engines/postgres/leases/leases.ts'
 import { callFunction } from '../tx/call-function.ts'
 import type { HeldLease } from './held-lease.ts'
 

@@ -1,5 +1,5 @@
 import type { Driver, Executor, Session } from '../core/driver.ts'
-import type { FunctionCall } from '../engines/postgres/function-call.ts'
+import type { FunctionCall } from '../engines/postgres/sql/function-call.ts'
 import { askAgain, type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
 import { answerOf, schemaMissing } from '../tx/call-function.ts'
 

@@ -1,6 +1,6 @@
 import type { Driver } from '../core/driver.ts'
 import { assertFunction, assertSignal } from '../core/given.ts'
-import { auditRange, auditSteps, readOnly } from '../engines/postgres/ledger-upkeep.ts'
+import { auditRange, auditSteps, readOnly } from '../engines/postgres/ledger/upkeep.ts'
 import { runTransaction } from '../tx/run.ts'
 import { countOf } from './reads.ts'
 import { jsonAnswer, type StoredWindow, type WindowBounds, windowBounds } from './stored-text.ts'

@@ -1,4 +1,4 @@
-import { currentWindow } from '../engines/postgres/ledger-reads.ts'
+import { currentWindow } from '../engines/postgres/ledger/reads.ts'
 import { assertPeriod, assertTimeZone, invalid } from './calendar.ts'
 import type { Kernel } from './kernel.ts'
 import { jsonAnswer, type StoredWindow, type WindowBounds, windowBounds } from './stored-text.ts'

@@ -1,7 +1,7 @@
 import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { declareBook } from '../engines/postgres/ledger-reads.ts'
+import { declareBook } from '../engines/postgres/ledger/reads.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { askEach } from '../tx/ask-each.ts'
 import { answerOf } from '../tx/call-function.ts'

@@ -13,7 +13,7 @@ import {
   startFollowing,
   stopFollowing,
   unreadAccounts,
-} from '../engines/postgres/ledger-follow.ts'
+} from '../engines/postgres/ledger/follow.ts'
 import { askAll } from '../tx/ask-each.ts'
 import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'

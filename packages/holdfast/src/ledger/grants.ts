@@ -1,5 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
-import { listGrants } from '../engines/postgres/grants.ts'
+import { listGrants } from '../engines/postgres/ledger/grants.ts'
 import type { AccountId } from './account-id.ts'
 import type { Kernel } from './kernel.ts'
 import type { AmountReader } from './verdict.ts'

@@ -1,4 +1,4 @@
-import { readBooks, redeclareBook } from '../engines/postgres/ledger-reads.ts'
+import { readBooks, redeclareBook } from '../engines/postgres/ledger/reads.ts'
 import { type AdjustOptions, adjustment } from './adjusting.ts'
 import type { Audit, AuditOptions } from './audit.ts'
 import {

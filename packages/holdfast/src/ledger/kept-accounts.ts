@@ -1,6 +1,6 @@
 import { pause } from '../core/backoff.ts'
 import type { Executor } from '../core/driver.ts'
-import { lockedLines } from '../engines/postgres/ledger.ts'
+import { lockedLines } from '../engines/postgres/ledger/ledger.ts'
 import { accountsOf, bucketsOfAll, lineColumns, type Request } from './request.ts'
 
 /** Who has an account for longer than this keeps it. */

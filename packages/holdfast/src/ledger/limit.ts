@@ -1,5 +1,5 @@
 import type { Statement } from '../core/driver.ts'
-import { setLimitOf } from '../engines/postgres/ledger-upkeep.ts'
+import { setLimitOf } from '../engines/postgres/ledger/upkeep.ts'
 import type { Kernel } from './kernel.ts'
 import { flags, kinds, type Operation } from './operation.ts'
 import type { Request } from './request.ts'

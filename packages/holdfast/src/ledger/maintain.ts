@@ -10,7 +10,7 @@ import {
   forgetOperations,
   forgetWindows,
   upkeepPlan,
-} from '../engines/postgres/ledger-upkeep.ts'
+} from '../engines/postgres/ledger/upkeep.ts'
 import { retrying } from '../tx/retry.ts'
 import { bucketRanges } from './audit.ts'
 import { invalid } from './calendar.ts'

@@ -1,4 +1,4 @@
-import { peekAt } from '../engines/postgres/ledger-reads.ts'
+import { peekAt } from '../engines/postgres/ledger/reads.ts'
 import type { AccountId } from './account-id.ts'
 import type { Kernel } from './kernel.ts'
 import { flags, type Line } from './operation.ts'

@@ -6,7 +6,7 @@ import {
   readBalance,
   readHistory,
   readHolds,
-} from '../engines/postgres/ledger-reads.ts'
+} from '../engines/postgres/ledger/reads.ts'
 import { accountId } from './account-id.ts'
 import { type AmountKind, type AmountOf, amountReader } from './book.ts'
 import { invalid } from './calendar.ts'

@@ -1,6 +1,6 @@
 import { type Driver, primariesOf, type Row } from '../core/driver.ts'
 import { momentText } from '../core/moment-text.ts'
-import { listKeys, readUsage } from '../engines/postgres/ledger-reads.ts'
+import { listKeys, readUsage } from '../engines/postgres/ledger/reads.ts'
 import { askOne } from '../tx/ask-each.ts'
 import { needingSchema } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'

@@ -7,7 +7,7 @@ import {
   columnsOfPlain,
   type LedgerCalls,
   type LineColumns,
-} from '../engines/postgres/ledger.ts'
+} from '../engines/postgres/ledger/ledger.ts'
 import { type AccountId, accountId, earlierUuid, holdIdOf, operationUuid } from './account-id.ts'
 import { flags, kinds, type Line, type Operation } from './operation.ts'
 

@@ -1,7 +1,7 @@
 import type { Executor, Statement } from '../core/driver.ts'
 import { type Blocker, holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf, wasCanceled } from '../core/sql-state.ts'
-import type { LedgerCalls } from '../engines/postgres/ledger.ts'
+import type { LedgerCalls } from '../engines/postgres/ledger/ledger.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { answersOf, type LineAnswer } from './answer.ts'
 import { type Request, statementFor } from './request.ts'

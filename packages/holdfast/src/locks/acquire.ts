@@ -8,8 +8,12 @@ import { sqlStateOf, wasCanceled } from '../core/sql-state.ts'
 import { traced } from '../core/tracing.ts'
 import { firstOf } from '../core/within.ts'
 import { nowait, type WaitTerms } from '../core/wait.ts'
-import { heldStatement, locksAreReal, markerStatement } from '../engines/postgres/lock-holders.ts'
-import { seenLocks } from '../engines/postgres/lock-order.ts'
+import {
+  heldStatement,
+  locksAreReal,
+  markerStatement,
+} from '../engines/postgres/locks/lock-holders.ts'
+import { seenLocks } from '../engines/postgres/locks/lock-order.ts'
 import {
   type LockAnswer,
   type LockToken,
@@ -18,8 +22,8 @@ import {
   type LockRequest,
   lockStatement,
   type WantedLock,
-} from '../engines/postgres/locks.ts'
-import { ownTimeouts } from '../engines/postgres/wait-limit.ts'
+} from '../engines/postgres/locks/locks.ts'
+import { ownTimeouts } from '../engines/postgres/tx/wait-limit.ts'
 import { type EndedWait, holdersOf, lookAtHolders } from '../tx/blockers.ts'
 import type { TurnTerms } from '../tx/in-turn.ts'
 import type { AcquireTerms } from './acquire-options.ts'

@@ -3,8 +3,8 @@ import type { Executor, TransactionState } from '../core/driver.ts'
 import type { HeldLongEvent } from '../core/event-map.ts'
 import { channels, publish } from '../core/events.ts'
 import { subjectOf } from '../core/lock-key.ts'
-import { stillHeld } from '../engines/postgres/lock-holders.ts'
-import type { LockToken, WantedLock } from '../engines/postgres/locks.ts'
+import { stillHeld } from '../engines/postgres/locks/lock-holders.ts'
+import type { LockToken, WantedLock } from '../engines/postgres/locks/locks.ts'
 
 /** One transaction's locks, as long as they may be held. */
 interface Hold {

@@ -8,7 +8,7 @@ import { lockMemoryOf } from '../core/lock-memory.ts'
 import { orderWatchOf } from '../core/order-watch.ts'
 import { isTraced, traced } from '../core/tracing.ts'
 import { atMost, defaultTerms, nowait, type Wait } from '../core/wait.ts'
-import type { LockMode, WantedLock } from '../engines/postgres/locks.ts'
+import type { LockMode, WantedLock } from '../engines/postgres/locks/locks.ts'
 import { inTurn } from '../tx/in-turn.ts'
 import {
   type Attempt,
@@ -38,7 +38,7 @@ import { assertDriver } from '../core/client-kind.ts'
 
 export { inScope, type KeyPart, type LockKey, legacyKey, lockKey } from '../core/lock-key.ts'
 export { type LockNamespace, lockNamespace, lockNamespaces } from '../core/lock-namespace.ts'
-export type { WantedLock } from '../engines/postgres/locks.ts'
+export type { WantedLock } from '../engines/postgres/locks/locks.ts'
 export type { AcquireOptions } from './acquire-options.ts'
 export type { LockInput } from './wanted-locks.ts'
 export type { HeldLongEvent } from '../core/event-map.ts'

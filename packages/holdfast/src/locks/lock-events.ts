@@ -2,7 +2,7 @@ import type { Blocker } from '../core/errors.ts'
 import type { LockRequestedEvent } from '../core/event-map.ts'
 import { channels } from '../core/events.ts'
 import type { LockMemory } from '../core/lock-memory.ts'
-import type { LockAnswer, WantedLock } from '../engines/postgres/locks.ts'
+import type { LockAnswer, WantedLock } from '../engines/postgres/locks/locks.ts'
 
 const { lockRequested, lockAcquired, lockReleased, lockTimeout, lockBusy, lockFailed } = channels
 

@@ -3,8 +3,8 @@ import type { Driver, Executor } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isTrue } from '../core/is-true.ts'
 import { lockKey } from '../core/lock-key.ts'
-import { locksAreReal } from '../engines/postgres/lock-holders.ts'
-import { lockAnswer, type LockRequest, lockStatement } from '../engines/postgres/locks.ts'
+import { locksAreReal } from '../engines/postgres/locks/lock-holders.ts'
+import { lockAnswer, type LockRequest, lockStatement } from '../engines/postgres/locks/locks.ts'
 import { askAll } from '../tx/ask-each.ts'
 
 /** Two idle connections are there at once or the pool has fewer than two. */

@@ -1,8 +1,8 @@
 import type { Driver, Executor, Transaction } from '../core/driver.ts'
 import { isTrue } from '../core/is-true.ts'
 import { processWide } from '../core/process-wide.ts'
-import { markerStatement } from '../engines/postgres/lock-holders.ts'
-import type { LockAnswer } from '../engines/postgres/locks.ts'
+import { markerStatement } from '../engines/postgres/locks/lock-holders.ts'
+import type { LockAnswer } from '../engines/postgres/locks/locks.ts'
 
 /** A transaction of a guard, from when its client has opened it until it is over. */
 interface Opened {

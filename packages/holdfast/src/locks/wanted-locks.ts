@@ -1,6 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import { isLockKey, type LockKey } from '../core/lock-key.ts'
-import type { WantedLock } from '../engines/postgres/locks.ts'
+import type { WantedLock } from '../engines/postgres/locks/locks.ts'
 
 /** A key alone is wanted exclusively; `shared(key)` says otherwise. */
 export type LockInput = LockKey | WantedLock

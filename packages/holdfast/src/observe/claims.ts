@@ -7,8 +7,8 @@ import {
   findWork,
   isAffordable,
   liveQueues,
-} from '../engines/postgres/observe-claims.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+} from '../engines/postgres/observe/claims.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { checkColumns, checkIndexes, type ClaimFinding, isHole } from '../claims/check.ts'
 import { type ClaimsOptions, leaseSettings, type LeaseSettings } from '../claims/layout.ts'
 import { workTable } from '../claims/work-table.ts'

@@ -1,4 +1,4 @@
-import { readLeases, readSchedules } from '../engines/postgres/observe-coordination.ts'
+import { readLeases, readSchedules } from '../engines/postgres/observe/coordination.ts'
 import { notedRule, type NotedRule } from '../schedule/rule.ts'
 import { ask, lengthText, limitOf, type Looking, withoutNulls } from './answer.ts'
 import type { Advice, ObservedLease, ObservedSchedule, ObservedTick } from './model.ts'

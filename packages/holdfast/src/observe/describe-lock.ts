@@ -1,4 +1,4 @@
-import type { SeenLock } from '../engines/postgres/observe-locks.ts'
+import type { SeenLock } from '../engines/postgres/observe/locks.ts'
 import { lockIdOf } from './lock-id.ts'
 import type { ObservedLock } from './model.ts'
 import { isAdvisory, type Names } from './naming.ts'

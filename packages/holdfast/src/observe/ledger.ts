@@ -1,5 +1,5 @@
-import { type AccountNames, readHistory, readHolds } from '../engines/postgres/ledger-reads.ts'
-import { readAccount, readBooks, readOpenHolds } from '../engines/postgres/observe-ledger.ts'
+import { type AccountNames, readHistory, readHolds } from '../engines/postgres/ledger/reads.ts'
+import { readAccount, readBooks, readOpenHolds } from '../engines/postgres/observe/ledger.ts'
 import { bucketOf } from '../core/bucket.ts'
 import { assertText } from '../core/given.ts'
 import { nameText } from '../ledger/operation.ts'

@@ -1,6 +1,6 @@
 import type { NotedKey } from '../core/lock-memory.ts'
-import type { SeenLock } from '../engines/postgres/observe-locks.ts'
-import type { NoteEntry } from '../engines/postgres/observe-notes.ts'
+import type { SeenLock } from '../engines/postgres/observe/locks.ts'
+import type { NoteEntry } from '../engines/postgres/observe/notes.ts'
 
 /**
  * An advisory lock by its number: `1:<bigint>`, or `2:<high>,<low>` of the pairs, which are locks of

@@ -1,7 +1,7 @@
 import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { lookOnly } from '../engines/postgres/observe-settings.ts'
+import { lookOnly } from '../engines/postgres/observe/settings.ts'
 import { runTransaction } from '../tx/run.ts'
 
 /** How a look is taken. */

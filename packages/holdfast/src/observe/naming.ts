@@ -1,15 +1,15 @@
 import type { Executor } from '../core/driver.ts'
 import type { LockMemory } from '../core/lock-memory.ts'
 import { Recent } from '../core/recent.ts'
-import { splitApplication } from '../engines/postgres/activity.ts'
-import type { SeenLock, SeenLocks, SeenSession } from '../engines/postgres/observe-locks.ts'
+import { splitApplication } from '../engines/postgres/tx/activity.ts'
+import type { SeenLock, SeenLocks, SeenSession } from '../engines/postgres/observe/locks.ts'
 import {
   hashTexts,
   heldLeases,
   lookForNames,
   namesOf,
   notedNames,
-} from '../engines/postgres/observe-notes.ts'
+} from '../engines/postgres/observe/notes.ts'
 import { installerLock, leaderLockName, meaningOf } from './known-locks.ts'
 import {
   type HashedCandidate,

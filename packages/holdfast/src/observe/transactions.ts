@@ -1,5 +1,5 @@
-import { splitApplication } from '../engines/postgres/activity.ts'
-import { readTransactions } from '../engines/postgres/observe-transactions.ts'
+import { splitApplication } from '../engines/postgres/tx/activity.ts'
+import { readTransactions } from '../engines/postgres/observe/transactions.ts'
 import { lengthText, limitOf, type Looking, read, withoutNulls } from './answer.ts'
 import { look } from './look.ts'
 import { sessionAdvice } from './advice.ts'

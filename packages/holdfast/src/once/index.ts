@@ -10,7 +10,7 @@ import {
   onceLock,
   type OnceNames,
   storeOnce,
-} from '../engines/postgres/once.ts'
+} from '../engines/postgres/once/once.ts'
 import { answerOf, callFunction, schemaMissing, sumOverPrimaries } from '../tx/call-function.ts'
 import { isTraced, traced } from '../core/tracing.ts'
 import { type ResolveOptions, resolveMs, untilTold } from '../tx/ask-again.ts'

@@ -2,12 +2,12 @@ import { callSite } from '../core/call-site.ts'
 import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { defaultTerms, type WaitTerms, waitTerms } from '../core/wait.ts'
-import type { RowAnswer, RowStrength } from '../engines/postgres/rows.ts'
+import type { RowAnswer, RowStrength } from '../engines/postgres/rows/rows.ts'
 import {
   isTableLockMode,
   type TableLockMode,
   tableLockModes,
-} from '../engines/postgres/table-lock.ts'
+} from '../engines/postgres/rows/table-lock.ts'
 import { inTurn } from '../tx/in-turn.ts'
 import { type RetryPolicy, retryTerms } from '../tx/retry.ts'
 import {
@@ -42,9 +42,9 @@ import {
 import { runOptions } from '../tx/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
-export type { TableName } from '../engines/postgres/identifier.ts'
-export type { RowStrength } from '../engines/postgres/rows.ts'
-export type { TableLockMode } from '../engines/postgres/table-lock.ts'
+export type { TableName } from '../engines/postgres/sql/identifier.ts'
+export type { RowStrength } from '../engines/postgres/rows/rows.ts'
+export type { TableLockMode } from '../engines/postgres/rows/table-lock.ts'
 export type { LockedRows, LockRowsOptions } from './lock-rows.ts'
 export type { LockTableOptions } from './lock-table.ts'
 export type {

@@ -1,6 +1,6 @@
 import type { KnownOptions } from '../core/known-options.ts'
 import { runOptions, txOptions } from '../tx/known-options.ts'
-import type { TableName } from '../engines/postgres/identifier.ts'
+import type { TableName } from '../engines/postgres/sql/identifier.ts'
 import type { RowsOptions } from './index.ts'
 import type { LockRowsOptions } from './lock-rows.ts'
 import type { LockTableOptions } from './lock-table.ts'

@@ -3,16 +3,16 @@ import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf, waitedForRow, wasCanceled } from '../core/sql-state.ts'
 import type { WaitTerms } from '../core/wait.ts'
 import { firstOf } from '../core/within.ts'
-import { type TableName, tableText } from '../engines/postgres/identifier.ts'
-import { rowsToken } from '../engines/postgres/locks.ts'
-import type { Waiter } from '../engines/postgres/row-blockers.ts'
+import { type TableName, tableText } from '../engines/postgres/sql/identifier.ts'
+import { rowsToken } from '../engines/postgres/locks/locks.ts'
+import type { Waiter } from '../engines/postgres/rows/row-blockers.ts'
 import {
   clockMs,
   type EndedBy,
   limitWait,
   type WaitLimit,
   waitLimitFrom,
-} from '../engines/postgres/wait-limit.ts'
+} from '../engines/postgres/tx/wait-limit.ts'
 import { contention, type Questions } from './contention.ts'
 import { displayName } from './row-key.ts'
 import { isTrue } from '../core/is-true.ts'

@@ -8,7 +8,7 @@ import {
   rowLockHolders,
   rowShareHolders,
   tableLockHolders,
-} from '../engines/postgres/row-blockers.ts'
+} from '../engines/postgres/rows/row-blockers.ts'
 import {
   type RowAnswer,
   type RowStrength,
@@ -17,8 +17,8 @@ import {
   readKeys,
   rowAnswer,
   rowLockStatement,
-} from '../engines/postgres/rows.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+} from '../engines/postgres/rows/rows.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { displayName, keyFields, type KeyOptions, type RowKey } from './row-key.ts'
 import { askBeside } from './contention.ts'
 import { LimitedWait } from './limited-wait.ts'

@@ -3,9 +3,9 @@ import { holdfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import type { WaitTerms } from '../core/wait.ts'
-import type { TableName } from '../engines/postgres/identifier.ts'
-import { tableLockHolders } from '../engines/postgres/row-blockers.ts'
-import { lockTableText, type TableLockMode } from '../engines/postgres/table-lock.ts'
+import type { TableName } from '../engines/postgres/sql/identifier.ts'
+import { tableLockHolders } from '../engines/postgres/rows/row-blockers.ts'
+import { lockTableText, type TableLockMode } from '../engines/postgres/rows/table-lock.ts'
 import {
   limitWait,
   restoreTimeouts,
@@ -16,7 +16,7 @@ import {
   utilityLimit,
   type WaitLimit,
   waitLimitFrom,
-} from '../engines/postgres/wait-limit.ts'
+} from '../engines/postgres/tx/wait-limit.ts'
 import { contention } from './contention.ts'
 import { notGranted, waiterOf } from './limited-wait.ts'
 import { assertMaybeOpen } from './lock-rows.ts'

@@ -1,5 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
-import type { TableName } from '../engines/postgres/identifier.ts'
+import type { TableName } from '../engines/postgres/sql/identifier.ts'
 
 /** A table of Drizzle, as `pgTable()` makes it. */
 export interface DrizzleTable {

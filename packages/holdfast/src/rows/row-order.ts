@@ -1,9 +1,9 @@
 import type { CallSite } from '../core/call-site.ts'
 import { lockMemoryOf } from '../core/lock-memory.ts'
 import { orderWatchOf } from '../core/order-watch.ts'
-import type { TableName } from '../engines/postgres/identifier.ts'
-import { heldKeys, seenRows } from '../engines/postgres/lock-order.ts'
-import type { LockMode } from '../engines/postgres/locks.ts'
+import type { TableName } from '../engines/postgres/sql/identifier.ts'
+import { heldKeys, seenRows } from '../engines/postgres/locks/lock-order.ts'
+import type { LockMode } from '../engines/postgres/locks/locks.ts'
 
 /**
  * Tells the order watch of rows that were locked. `marker` is what the transaction holds, the rows included;

@@ -7,13 +7,13 @@ import {
   rowLockHolders,
   rowShareHolders,
   tableLockHolders,
-} from '../engines/postgres/row-blockers.ts'
+} from '../engines/postgres/rows/row-blockers.ts'
 import {
   readVersion,
   updateVersion,
   type VersionedTarget,
-} from '../engines/postgres/row-version.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+} from '../engines/postgres/rows/row-version.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { LimitedWait } from './limited-wait.ts'
 import { assertMaybeOpen } from './lock-rows.ts'
 import type { TableWait } from './row-wait.ts'

@@ -1,12 +1,16 @@
 import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { countVersion, readVersion, type VersionedTarget } from '../engines/postgres/row-version.ts'
-import type { RowAnswer } from '../engines/postgres/rows.ts'
-import { tableLockHolders } from '../engines/postgres/row-blockers.ts'
-import type { TableLockMode } from '../engines/postgres/table-lock.ts'
+import {
+  countVersion,
+  readVersion,
+  type VersionedTarget,
+} from '../engines/postgres/rows/row-version.ts'
+import type { RowAnswer } from '../engines/postgres/rows/rows.ts'
+import { tableLockHolders } from '../engines/postgres/rows/row-blockers.ts'
+import type { TableLockMode } from '../engines/postgres/rows/table-lock.ts'
 import { type RetryInfo, retryDefaults, retrying } from '../tx/retry.ts'
 import { type RunOptions, runTransaction } from '../tx/run.ts'
-import { withOperators } from '../engines/postgres/own-operators.ts'
+import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { lockRows } from './lock-rows.ts'
 import { displayName, keyFields, type RowKey } from './row-key.ts'
 import { atMost, type WaitTerms } from '../core/wait.ts'

@@ -10,8 +10,8 @@ import {
   renewTick,
   type TickClaim,
   type TickKey,
-} from '../engines/postgres/schedule.ts'
-import type { FunctionCall } from '../engines/postgres/function-call.ts'
+} from '../engines/postgres/schedule/schedule.ts'
+import type { FunctionCall } from '../engines/postgres/sql/function-call.ts'
 import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { askAgain } from '../tx/ask-again.ts'

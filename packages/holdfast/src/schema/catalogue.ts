@@ -6,8 +6,8 @@ import {
   objectsFrom,
   readObjects,
   serverMajor,
-} from '../engines/postgres/schema-catalogue.ts'
-import type { Difference } from '../engines/postgres/schema-fixes.ts'
+} from '../engines/postgres/schema/catalogue.ts'
+import type { Difference } from '../engines/postgres/schema/fixes.ts'
 import { catalogueText } from './package-files.ts'
 
 /** What a fresh installation looks like; written by `npm run schema:snapshot`. */

@@ -1,4 +1,4 @@
-import type { ObjectKind } from '../engines/postgres/schema-catalogue.ts'
+import type { ObjectKind } from '../engines/postgres/schema/catalogue.ts'
 
 /** What kind of thing was found. */
 export type FindingCode =

@@ -1,6 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
-import { type AppObjects, grantTexts, takeExtra } from '../engines/postgres/schema-privileges.ts'
-import { objectsIn } from '../engines/postgres/schema-script.ts'
+import { type AppObjects, grantTexts, takeExtra } from '../engines/postgres/schema/privileges.ts'
+import { objectsIn } from '../engines/postgres/schema/script.ts'
 import { inFolder, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { optionsGiven } from '../core/known-options.ts'

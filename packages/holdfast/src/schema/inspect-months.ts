@@ -1,5 +1,5 @@
 import type { Executor } from '../core/driver.ts'
-import { countMonthsAhead } from '../engines/postgres/schema-months.ts'
+import { countMonthsAhead } from '../engines/postgres/schema/months.ts'
 import type { Finding } from './finding.ts'
 
 /** So many months are to be ready, so that a month that nobody maintains is not the last. */

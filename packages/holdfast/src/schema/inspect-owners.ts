@@ -1,7 +1,7 @@
 import type { Executor } from '../core/driver.ts'
-import { alterRole, leaveRole } from '../engines/postgres/role-texts.ts'
-import { misplacedFrom, readMisplaced, type RolePower } from '../engines/postgres/schema-owners.ts'
-import { noSearchPath } from '../engines/postgres/schema-privileges.ts'
+import { alterRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
+import { misplacedFrom, readMisplaced, type RolePower } from '../engines/postgres/schema/owners.ts'
+import { noSearchPath } from '../engines/postgres/schema/privileges.ts'
 import type { Finding } from './finding.ts'
 
 /** Whether one role owns the schema and everything in it. What the application's role owns is told by `ownedBy`. */

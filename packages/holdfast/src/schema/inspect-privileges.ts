@@ -6,8 +6,8 @@ import {
   privilegesFrom,
   readMissingPrivileges,
   readPrivileges,
-} from '../engines/postgres/schema-privileges.ts'
-import { lookForRole, powerFrom } from '../engines/postgres/schema-owners.ts'
+} from '../engines/postgres/schema/privileges.ts'
+import { lookForRole, powerFrom } from '../engines/postgres/schema/owners.ts'
 import type { Finding } from './finding.ts'
 import { ownedBy } from './inspect-owners.ts'
 import { appObjects } from './grants.ts'

@@ -1,15 +1,15 @@
 import type { Driver, Transaction } from '../core/driver.ts'
-import { quoteIdentifier } from '../engines/postgres/identifier.ts'
-import { type Difference, fixOf } from '../engines/postgres/schema-fixes.ts'
+import { quoteIdentifier } from '../engines/postgres/sql/identifier.ts'
+import { type Difference, fixOf } from '../engines/postgres/schema/fixes.ts'
 import {
   forgetFile,
   type InstalledFile,
   lookForSchema,
   readRecords,
   recordsFrom,
-} from '../engines/postgres/schema-records.ts'
-import { retired } from '../engines/postgres/schema-retired.ts'
-import { objectsIn } from '../engines/postgres/schema-script.ts'
+} from '../engines/postgres/schema/records.ts'
+import { retired } from '../engines/postgres/schema/retired.ts'
+import { objectsIn } from '../engines/postgres/schema/script.ts'
 import {
   type Catalogue,
   describeSchema,

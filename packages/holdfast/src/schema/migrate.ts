@@ -1,8 +1,8 @@
 import type { Driver, Executor, Transaction } from '../core/driver.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
-import { misplacedFrom, readMisplaced } from '../engines/postgres/schema-owners.ts'
-import { noteObjects } from '../engines/postgres/schema-privileges.ts'
+import { misplacedFrom, readMisplaced } from '../engines/postgres/schema/owners.ts'
+import { noteObjects } from '../engines/postgres/schema/privileges.ts'
 import {
   type InstalledFile,
   lockInstallers,
@@ -12,8 +12,8 @@ import {
   readRecords,
   recordsFrom,
   setForFiles,
-} from '../engines/postgres/schema-records.ts'
-import { statementsOf } from '../engines/postgres/schema-script.ts'
+} from '../engines/postgres/schema/records.ts'
+import { statementsOf } from '../engines/postgres/schema/script.ts'
 import { installersLock } from './installers-lock.ts'
 import { applyOnline } from './online.ts'
 import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'

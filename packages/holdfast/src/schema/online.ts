@@ -9,9 +9,9 @@ import {
   online,
   onlineIndex,
   stateFrom,
-} from '../engines/postgres/schema-online.ts'
-import { lockInstallers } from '../engines/postgres/schema-records.ts'
-import { bindSchema, statementsOf } from '../engines/postgres/schema-script.ts'
+} from '../engines/postgres/schema/online.ts'
+import { lockInstallers } from '../engines/postgres/schema/records.ts'
+import { bindSchema, statementsOf } from '../engines/postgres/schema/script.ts'
 import { installersLock } from './installers-lock.ts'
 import type { SchemaFile, SchemaFiles } from './schema-files.ts'
 import type { Pending } from './steps.ts'

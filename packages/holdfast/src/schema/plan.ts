@@ -1,5 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
-import { noteObjects } from '../engines/postgres/schema-privileges.ts'
+import { noteObjects } from '../engines/postgres/schema/privileges.ts'
 import {
   assertMigrations,
   lockInstallers,
@@ -7,8 +7,8 @@ import {
   restoreSettings,
   saveSettings,
   setForFiles,
-} from '../engines/postgres/schema-records.ts'
-import { inTransaction } from '../engines/postgres/schema-script.ts'
+} from '../engines/postgres/schema/records.ts'
+import { inTransaction } from '../engines/postgres/schema/script.ts'
 import { installersLock } from './installers-lock.ts'
 import { onlineTexts } from './online.ts'
 import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'

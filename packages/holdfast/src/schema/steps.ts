@@ -1,12 +1,12 @@
 import { holdfastError } from '../core/errors.ts'
-import { giveToOwner } from '../engines/postgres/schema-owners.ts'
-import { closeToOthers } from '../engines/postgres/schema-privileges.ts'
+import { giveToOwner } from '../engines/postgres/schema/owners.ts'
+import { closeToOthers } from '../engines/postgres/schema/privileges.ts'
 import {
   type InstalledFile,
   recordMigration,
   recordRepeatable,
-} from '../engines/postgres/schema-records.ts'
-import { bindSchema } from '../engines/postgres/schema-script.ts'
+} from '../engines/postgres/schema/records.ts'
+import { bindSchema } from '../engines/postgres/schema/script.ts'
 import type { SchemaFile, SchemaFiles } from './schema-files.ts'
 import { isNewer } from './version.ts'
 

@@ -1,5 +1,5 @@
-import { listMoves } from '../engines/postgres/shard-moves.ts'
-import { occupiedBuckets } from '../engines/postgres/shards.ts'
+import { listMoves } from '../engines/postgres/shards/moves.ts'
+import { occupiedBuckets } from '../engines/postgres/shards/shards.ts'
 import { failureOf, type PrimaryFailure } from '../tx/ask-each.ts'
 import { type ClusterStatus, clusterStatus, type MoveEntry } from './cluster-status.ts'
 import { confirmPrimaries } from './confirm.ts'

@@ -1,5 +1,5 @@
 import type { Statement } from '../core/driver.ts'
-import { confirmShards } from '../engines/postgres/shards.ts'
+import { confirmShards } from '../engines/postgres/shards/shards.ts'
 import { believedOwners, givenAway, type ShardReading } from './shard-map.ts'
 
 /** Who was asked. */

@@ -1,5 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
-import { moveStep } from '../engines/postgres/shard-moves.ts'
+import { moveStep } from '../engines/postgres/shards/moves.ts'
 import type { MoveSide } from './move-side.ts'
 
 /** How many rows a server has in the buckets of a move, by table and bucket, as JSON. */

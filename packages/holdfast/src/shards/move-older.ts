@@ -1,6 +1,6 @@
 import { pause } from '../core/backoff.ts'
 import type { Blocker } from '../core/errors.ts'
-import { transactionsHere } from '../engines/postgres/shard-moves.ts'
+import { transactionsHere } from '../engines/postgres/shards/moves.ts'
 import type { MoveSide } from './move-side.ts'
 
 /** A transaction that is open. */

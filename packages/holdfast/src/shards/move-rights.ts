@@ -1,5 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
-import { moveRights, type MovePart } from '../engines/postgres/shard-moves.ts'
+import { moveRights, type MovePart } from '../engines/postgres/shards/moves.ts'
 import type { MoveEnds } from './move-run.ts'
 import { type MoveSide, ofPrimary } from './move-side.ts'
 

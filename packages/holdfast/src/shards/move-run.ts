@@ -10,7 +10,7 @@ import {
   refuseMove,
   subscribeMove,
   takeMove,
-} from '../engines/postgres/shard-moves.ts'
+} from '../engines/postgres/shards/moves.ts'
 import { countRows, rehearseCount } from './move-count.ts'
 import { untilNoneIsOld, untilOlderEnded } from './move-older.ts'
 import type { MoveJournal, MoveSide } from './move-side.ts'

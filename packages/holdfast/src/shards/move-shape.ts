@@ -1,6 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import { isStorable } from '../core/storable.ts'
-import { type MoveFacts, moveShape, refuseHiddenRows } from '../engines/postgres/shard-moves.ts'
+import { type MoveFacts, moveShape, refuseHiddenRows } from '../engines/postgres/shards/moves.ts'
 import type { MoveEnds } from './move-run.ts'
 import { peerConnection } from './peer-connection.ts'
 

@@ -6,8 +6,8 @@ import {
   limitStatements,
   moveRefusal,
   moveStep,
-} from '../engines/postgres/shard-moves.ts'
-import { readShards } from '../engines/postgres/shards.ts'
+} from '../engines/postgres/shards/moves.ts'
+import { readShards } from '../engines/postgres/shards/shards.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { heard, neededOf } from '../tx/ask-each.ts'
 import { answerOf, schemaMissing } from '../tx/call-function.ts'

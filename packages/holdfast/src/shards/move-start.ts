@@ -1,6 +1,6 @@
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import type { MoveFacts } from '../engines/postgres/shard-moves.ts'
+import type { MoveFacts } from '../engines/postgres/shards/moves.ts'
 import { type MoveEnds, type MoveOutcome, type MoveTerms, runMove, undoMove } from './move-run.ts'
 import { assertRights, tasksOf } from './move-rights.ts'
 import { assertMovable } from './move-shape.ts'

@@ -1,4 +1,4 @@
-import { adoptBuckets, clearStrays } from '../engines/postgres/shard-moves.ts'
+import { adoptBuckets, clearStrays } from '../engines/postgres/shards/moves.ts'
 import type { ClusterStatus, Misplaced } from './cluster-status.ts'
 import type { MoveSide } from './move-side.ts'
 import { believedOwners, type ShardReading } from './shard-map.ts'

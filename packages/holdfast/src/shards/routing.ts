@@ -7,7 +7,7 @@ import {
   readShards,
   shardRefusal,
   type ShardRefusalReason,
-} from '../engines/postgres/shards.ts'
+} from '../engines/postgres/shards/shards.ts'
 import { bucketsOf, type Scope } from '../core/bucket.ts'
 import { heard } from '../tx/ask-each.ts'
 import { answerOf, schemaMissing } from '../tx/call-function.ts'

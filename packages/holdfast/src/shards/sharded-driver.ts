@@ -12,7 +12,7 @@ import {
 } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { askHere, checkedStatement } from '../engines/postgres/shards.ts'
+import { askHere, checkedStatement } from '../engines/postgres/shards/shards.ts'
 import { askEach } from '../tx/ask-each.ts'
 import { refusalOr, Routing } from './routing.ts'
 import { objectGiven } from '../core/given.ts'

@@ -1,7 +1,7 @@
 import { type Driver, type Executor, primariesOf } from '../core/driver.ts'
 import { type HoldfastError, holdfastError, isHoldfastError } from '../core/errors.ts'
 import { settledWithin } from '../core/within.ts'
-import { whichBackend } from '../engines/postgres/session.ts'
+import { whichBackend } from '../engines/postgres/tx/session.ts'
 
 /** A primary that could not be asked, or failed. */
 export interface PrimaryFailure {

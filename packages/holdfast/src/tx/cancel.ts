@@ -4,7 +4,7 @@ import {
   cancelTransaction,
   limitTransaction,
   whichTransaction,
-} from '../engines/postgres/transaction.ts'
+} from '../engines/postgres/tx/transaction.ts'
 import type { Limits } from './limits.ts'
 
 /**

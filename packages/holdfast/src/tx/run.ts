@@ -8,7 +8,7 @@ import {
   openTransactions,
 } from '../core/open-transactions.ts'
 import { isTraced, traced } from '../core/tracing.ts'
-import { isolations, waitForStandby } from '../engines/postgres/transaction.ts'
+import { isolations, waitForStandby } from '../engines/postgres/tx/transaction.ts'
 import { cancellable, serverLimit } from './cancel.ts'
 import { ConnectionQueue } from './connection-queue.ts'
 import { Limits } from './limits.ts'

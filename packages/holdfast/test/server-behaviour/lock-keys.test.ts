@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { type LockKey, legacyKey, lockKey } from '../../src/core/lock-key.ts'
-import { lockHolders, locksAreReal, stillHeld } from '../../src/engines/postgres/lock-holders.ts'
+import {
+  lockHolders,
+  locksAreReal,
+  stillHeld,
+} from '../../src/engines/postgres/locks/lock-holders.ts'
 import { lockRequest, take, wanted } from './support/lock-request.ts'
 import { onEveryVersion } from './support/on-every-version.ts'
 import { Session } from './support/session.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { legacyKey } from '../../src/core/lock-key.ts'
-import type { LockRequest, WantedLock } from '../../src/engines/postgres/locks.ts'
+import type { LockRequest, WantedLock } from '../../src/engines/postgres/locks/locks.ts'
 import { lockRequest, numbered, take, wanted } from './support/lock-request.ts'
 import { onEveryVersion } from './support/on-every-version.ts'
 import type { Session } from './support/session.ts'

@@ -1,6 +1,6 @@
 import { waitUntil } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
-import type { LockRequest } from '../../src/engines/postgres/locks.ts'
+import type { LockRequest } from '../../src/engines/postgres/locks/locks.ts'
 import { lockRequest, numbered, take } from './support/lock-request.ts'
 import { onEveryVersion } from './support/on-every-version.ts'
 import { type Session, sqlStateFrom } from './support/session.ts'

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../src/drivers/pg.ts'
-import { lookAtLocks } from '../../src/engines/postgres/observe-locks.ts'
+import { lookAtLocks } from '../../src/engines/postgres/observe/locks.ts'
 import { lockKey } from '../../src/index.ts'
 import { createObserver, lockBranches, type Observer } from '../../src/observe/index.ts'
 import { cast, stagedWaits, stageIncident } from '../support/staged-incident.ts'

@@ -1,6 +1,6 @@
 import { waitUntil } from '@holdfast/testkit'
 import { expect, test } from 'vitest'
-import { checkedStatement } from '../../src/engines/postgres/shards.ts'
+import { checkedStatement } from '../../src/engines/postgres/shards/shards.ts'
 import { onEveryVersion } from './support/on-every-version.ts'
 import { type Session, sqlStateFrom } from './support/session.ts'
 

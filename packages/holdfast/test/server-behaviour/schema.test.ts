@@ -6,7 +6,7 @@ import { describeSchema, expectedOn, ownCatalogue } from '../../src/schema/catal
 import { appObjects } from '../../src/schema/grants.ts'
 import { grants, inspect, migrate } from '../../src/schema/index.ts'
 import { ownFiles } from '../../src/schema/schema-files.ts'
-import { bindSchema, statementsOf } from '../../src/engines/postgres/schema-script.ts'
+import { bindSchema, statementsOf } from '../../src/engines/postgres/schema/script.ts'
 import { onEveryVersion, type Place } from './support/on-every-version.ts'
 
 async function withPool<T>(place: Place, use: (pool: Pool) => Promise<T>): Promise<T> {

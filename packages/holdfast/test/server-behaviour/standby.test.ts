@@ -1,6 +1,6 @@
 import type { PostgresServer } from '@holdfast/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { lockHolders } from '../../src/engines/postgres/lock-holders.ts'
+import { lockHolders } from '../../src/engines/postgres/locks/lock-holders.ts'
 import { lockRequest, numbered, take } from './support/lock-request.ts'
 import { onEveryVersion } from './support/on-every-version.ts'
 import { Session } from './support/session.ts'

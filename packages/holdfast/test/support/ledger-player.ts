@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type pg from 'pg'
 import type { Executor } from '../../src/core/driver.ts'
-import { ledgerCalls } from '../../src/engines/postgres/ledger.ts'
+import { ledgerCalls } from '../../src/engines/postgres/ledger/ledger.ts'
 import { accountId, holdIdOf, operationUuid } from '../../src/ledger/account-id.ts'
 import { answersOf, type LineAnswer } from '../../src/ledger/answer.ts'
 import type { Kernel } from '../../src/ledger/kernel.ts'

@@ -2,9 +2,9 @@
 import { barrier } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { leaseSettings } from '../../../src/claims/layout.ts'
-import { turnsOf } from '../../../src/engines/postgres/claims-turns.ts'
+import { turnsOf } from '../../../src/engines/postgres/claims/turns.ts'
 import type { ClaimsOptions } from '../../../src/claims/index.ts'
-import { claimRows } from '../../../src/engines/postgres/claims.ts'
+import { claimRows } from '../../../src/engines/postgres/claims/claims.ts'
 import { claimsFixture, optionsFor, type Task } from '../../support/claims-fixture.ts'
 import { callerTransaction } from '../../support/pg-fixture.ts'
 

@@ -7,12 +7,12 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { Statement } from '../../../src/core/driver.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { lockHolders } from '../../../src/engines/postgres/lock-holders.ts'
+import { lockHolders } from '../../../src/engines/postgres/locks/lock-holders.ts'
 import {
   rowLockHolders,
   rowShareHolders,
   tableLockHolders,
-} from '../../../src/engines/postgres/row-blockers.ts'
+} from '../../../src/engines/postgres/rows/row-blockers.ts'
 import { examine } from '../../../src/health/index.ts'
 import { createHoldfast, type Holdfast, lockKey } from '../../../src/index.ts'
 import { inspect, migrate, plan } from '../../../src/schema/index.ts'

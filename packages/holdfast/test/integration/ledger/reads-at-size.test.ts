@@ -9,9 +9,9 @@ import {
   readBalance,
   readHistory,
   readHolds,
-} from '../../../src/engines/postgres/ledger-reads.ts'
-import { accountLockers, lockedLines } from '../../../src/engines/postgres/ledger.ts'
-import { sweepDue } from '../../../src/engines/postgres/ledger-upkeep.ts'
+} from '../../../src/engines/postgres/ledger/reads.ts'
+import { accountLockers, lockedLines } from '../../../src/engines/postgres/ledger/ledger.ts'
+import { sweepDue } from '../../../src/engines/postgres/ledger/upkeep.ts'
 import { ledgerFixture } from '../../support/ledger-fixture.ts'
 import { asSuperuser } from '../../support/ledger-past.ts'
 import { callerTransaction } from '../../support/pg-fixture.ts'

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { lockMemoryOf } from '../../../src/core/lock-memory.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { onceLock } from '../../../src/engines/postgres/once.ts'
+import { onceLock } from '../../../src/engines/postgres/once/once.ts'
 import {
   createHoldfast,
   type Holdfast,

@@ -5,9 +5,9 @@ import {
   readAccount,
   readBooks,
   readOpenHolds,
-} from '../../../src/engines/postgres/observe-ledger.ts'
-import { lookOnly } from '../../../src/engines/postgres/observe-settings.ts'
-import { readSchedules } from '../../../src/engines/postgres/observe-coordination.ts'
+} from '../../../src/engines/postgres/observe/ledger.ts'
+import { lookOnly } from '../../../src/engines/postgres/observe/settings.ts'
+import { readSchedules } from '../../../src/engines/postgres/observe/coordination.ts'
 import { accountId } from '../../../src/ledger/account-id.ts'
 import { isHostile } from '../../support/hostile-database.ts'
 import { ledgerFixture } from '../../support/ledger-fixture.ts'

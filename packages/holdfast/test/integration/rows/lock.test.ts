@@ -1,7 +1,7 @@
 /** What `rows.lock` returns, for which keys, tables and columns. */
 import { waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { rowLockStatement } from '../../../src/engines/postgres/rows.ts'
+import { rowLockStatement } from '../../../src/engines/postgres/rows/rows.ts'
 import type { RowKey } from '../../../src/rows/index.ts'
 import { openRoom, type Room } from './open-room.ts'
 

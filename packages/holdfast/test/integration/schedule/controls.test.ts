@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { deferred } from '@holdfast/testkit'
 import { afterEach, expect, test } from 'vitest'
 import type { Schedule } from '../../../src/schedule/index.ts'
-import { bindSchema } from '../../../src/engines/postgres/schema-script.ts'
+import { bindSchema } from '../../../src/engines/postgres/schema/script.ts'
 import {
   effects,
   expireLeases,

@@ -6,7 +6,7 @@ import type { Driver } from '../../../src/core/driver.ts'
 import { fromKysely } from '../../../src/drivers/kysely.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../../src/drivers/postgres-js.ts'
-import { functionCall } from '../../../src/engines/postgres/function-call.ts'
+import { functionCall } from '../../../src/engines/postgres/sql/function-call.ts'
 import { createHoldfast } from '../../../src/index.ts'
 import {
   callFunction,

@@ -6,7 +6,7 @@ import {
   lockAnswer,
   lockStatement,
   type WantedLock,
-} from '../../../src/engines/postgres/locks.ts'
+} from '../../../src/engines/postgres/locks/locks.ts'
 import type { Session } from './session.ts'
 
 /** Keys, exclusively unless told otherwise. */

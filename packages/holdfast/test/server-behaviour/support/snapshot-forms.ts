@@ -1,6 +1,6 @@
 import type { Isolation } from '../../../src/core/driver.ts'
 import { legacyKey } from '../../../src/core/lock-key.ts'
-import { type LockRequest, lockStatement } from '../../../src/engines/postgres/locks.ts'
+import { type LockRequest, lockStatement } from '../../../src/engines/postgres/locks/locks.ts'
 import type { Session } from './session.ts'
 
 /** What came of a form: what its read saw, and whether the transaction could then write. */

@@ -4,8 +4,8 @@ import type { LockOrderEvent } from '../../../src/core/event-map.ts'
 import { LockMemory } from '../../../src/core/lock-memory.ts'
 import { OrderGraph } from '../../../src/core/order-graph.ts'
 import { OrderWatch } from '../../../src/core/order-watch.ts'
-import { seenLocks } from '../../../src/engines/postgres/lock-order.ts'
-import type { LockMode, LockToken } from '../../../src/engines/postgres/locks.ts'
+import { seenLocks } from '../../../src/engines/postgres/locks/lock-order.ts'
+import type { LockMode, LockToken } from '../../../src/engines/postgres/locks/locks.ts'
 import {
   canDeadlock,
   type Call,

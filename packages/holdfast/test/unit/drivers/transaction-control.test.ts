@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { controlIn } from '../../../src/engines/postgres/transaction-control.ts'
+import { controlIn } from '../../../src/engines/postgres/tx/transaction-control.ts'
 
 describe('what a text does to its transaction', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { commonCatalogue } from '../../../../../scripts/common-catalogue.ts'
-import type { CatalogueObject, ObjectKind } from '../../../src/engines/postgres/schema-catalogue.ts'
+import type { CatalogueObject, ObjectKind } from '../../../src/engines/postgres/schema/catalogue.ts'
 import { differences, expectedOn } from '../../../src/schema/catalogue.ts'
 import { isNewer } from '../../../src/schema/version.ts'
 

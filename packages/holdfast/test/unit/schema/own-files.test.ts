@@ -1,7 +1,7 @@
 /** Rules for the files in sql/, so that the runner can rely on them. */
 import { describe, expect, test } from 'vitest'
 import { filesDigest } from '../../../../../scripts/common-catalogue.ts'
-import { objectsIn, statementsOf } from '../../../src/engines/postgres/schema-script.ts'
+import { objectsIn, statementsOf } from '../../../src/engines/postgres/schema/script.ts'
 import { expectedOn, ownCatalogue } from '../../../src/schema/catalogue.ts'
 import { appObjects } from '../../../src/schema/grants.ts'
 import { inFolder, ownFiles, type SchemaFile } from '../../../src/schema/schema-files.ts'

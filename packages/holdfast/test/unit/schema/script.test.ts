@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bindSchema, objectsIn, statementsOf } from '../../../src/engines/postgres/schema-script.ts'
+import { bindSchema, objectsIn, statementsOf } from '../../../src/engines/postgres/schema/script.ts'
 
 describe('statements', () => {
   /** Each is one statement, whatever semicolons it contains. */

@@ -1,18 +1,18 @@
 import { lockKey } from '../../../src/core/lock-key.ts'
-import * as check from '../../../src/engines/postgres/claims-check.ts'
-import * as dead from '../../../src/engines/postgres/claims-dead.ts'
-import * as finish from '../../../src/engines/postgres/claims-finish.ts'
-import * as turns from '../../../src/engines/postgres/claims-turns.ts'
-import * as claims from '../../../src/engines/postgres/claims.ts'
-import type { TableName } from '../../../src/engines/postgres/identifier.ts'
-import * as holders from '../../../src/engines/postgres/lock-holders.ts'
-import * as locks from '../../../src/engines/postgres/locks.ts'
-import * as observed from '../../../src/engines/postgres/observe-claims.ts'
-import * as blockers from '../../../src/engines/postgres/row-blockers.ts'
-import * as version from '../../../src/engines/postgres/row-version.ts'
-import * as rows from '../../../src/engines/postgres/rows.ts'
-import * as tableLock from '../../../src/engines/postgres/table-lock.ts'
-import * as limit from '../../../src/engines/postgres/wait-limit.ts'
+import * as check from '../../../src/engines/postgres/claims/check.ts'
+import * as dead from '../../../src/engines/postgres/claims/dead.ts'
+import * as finish from '../../../src/engines/postgres/claims/finish.ts'
+import * as turns from '../../../src/engines/postgres/claims/turns.ts'
+import * as claims from '../../../src/engines/postgres/claims/claims.ts'
+import type { TableName } from '../../../src/engines/postgres/sql/identifier.ts'
+import * as holders from '../../../src/engines/postgres/locks/lock-holders.ts'
+import * as locks from '../../../src/engines/postgres/locks/locks.ts'
+import * as observed from '../../../src/engines/postgres/observe/claims.ts'
+import * as blockers from '../../../src/engines/postgres/rows/row-blockers.ts'
+import * as version from '../../../src/engines/postgres/rows/row-version.ts'
+import * as rows from '../../../src/engines/postgres/rows/rows.ts'
+import * as tableLock from '../../../src/engines/postgres/rows/table-lock.ts'
+import * as limit from '../../../src/engines/postgres/tx/wait-limit.ts'
 
 /** Statements that run in transactions of callers, or read tables of theirs, by file and export. */
 
@@ -125,7 +125,7 @@ const target: version.VersionedTarget = {
 const columnsOf = [undefined, ['id', 'name']] as const
 
 export const callerStatements: Readonly<Record<string, Readonly<Record<string, () => unknown>>>> = {
-  'locks.ts': {
+  'locks/locks.ts': {
     lockStatement: () =>
       product(
         {
@@ -142,7 +142,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
         (request) => locks.lockStatement(request),
       ),
   },
-  'lock-holders.ts': {
+  'locks/lock-holders.ts': {
     heldStatement: () => [
       holders.heldStatement(key, 'shared'),
       holders.heldStatement(key, 'exclusive'),
@@ -150,7 +150,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
     lockHolders: () => holders.lockHolders(wanted, 5),
     stillHeld: () => holders.stillHeld([{ pid: 1, space: 1, id: 2n }]),
   },
-  'wait-limit.ts': {
+  'tx/wait-limit.ts': {
     limitWait: () => [
       ...limits.map((each) => limit.limitWait(each)),
       ...limits.map((each) => limit.limitWait(each, 'each')),
@@ -160,7 +160,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
       return [set, restore]
     },
   },
-  'rows.ts': {
+  'rows/rows.ts': {
     readKeys: () => rows.readKeys(target, '[]'),
     rowLockStatement: () =>
       product(
@@ -177,7 +177,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
           rows.rowLockStatement({ ...request, keysJson: '[]', target: { ...target, table } }),
       ),
   },
-  'row-version.ts': {
+  'rows/row-version.ts': {
     readVersion: () => columnsOf.map((columns) => version.readVersion(target, '{}', columns)),
     updateVersion: () =>
       product({ columns: columnsOf, unsure: both }, ({ columns, unsure }) =>
@@ -191,18 +191,18 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
       ),
     countVersion: () => version.countVersion(target, '{}'),
   },
-  'row-blockers.ts': {
+  'rows/row-blockers.ts': {
     boundLookup: () => blockers.boundLookup(5),
     tableLockHolders: () =>
       both.map((indexes) => blockers.tableLockHolders(target.table, 'exclusive', waiter, indexes)),
     rowLockHolders: () => blockers.rowLockHolders(target, '[]', waiter),
     rowShareHolders: () => blockers.rowShareHolders(target, '[]', 'update', waiter),
   },
-  'table-lock.ts': {
+  'rows/table-lock.ts': {
     lockTableText: () =>
       both.map((nowait) => tableLock.lockTableText(target.table, 'share', nowait)),
   },
-  'claims.ts': {
+  'claims/claims.ts': {
     claimRows: () =>
       layouts.flatMap((each) =>
         requests.map((request) =>
@@ -212,7 +212,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
     takeRows: () =>
       layouts.flatMap((each) => requests.map((request) => claims.takeRows(each, request))),
   },
-  'claims-turns.ts': {
+  'claims/turns.ts': {
     nextTurns: () =>
       layouts.flatMap((each) => turnRequests.map((request) => turns.nextTurns(each, request))),
     lockTurns: () =>
@@ -221,7 +221,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
       ),
     noteClaims: () => turns.noteClaims(rate, { a: 1 }),
   },
-  'claims-finish.ts': {
+  'claims/finish.ts': {
     finishRows: () =>
       layouts.flatMap((each) =>
         (['complete', 'fail', 'release', 'heartbeat'] as const).map((verb) =>
@@ -231,7 +231,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
     finishTaken: () => layouts.map((each) => finish.finishTaken(each, [['1', '2']])),
     recoverRows: () => layouts.map((each) => finish.recoverRows(each, 5)),
   },
-  'claims-dead.ts': {
+  'claims/dead.ts': {
     listDead: () =>
       layouts.flatMap((each) => [dead.listDead(each, 5, undefined), dead.listDead(each, 5, '{}')]),
     findDead: () => layouts.map((each) => dead.findDead(each, ['1', '2'])),
@@ -240,7 +240,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
         (['retry', 'delete'] as const).map((verb) => dead.changeDead(each, verb, [['1', '2']])),
       ),
   },
-  'claims-check.ts': {
+  'claims/check.ts': {
     describeTable: () => check.describeTable(layout),
     // An index is made by whoever reads the advice, in a session of theirs.
     probesOf: () =>
@@ -248,7 +248,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
         check.probesOf(each, { column: 'tenant', limit: 2 }).map(({ explain }) => explain),
       ),
   },
-  'observe-claims.ts': {
+  'observe/claims.ts': {
     claimCounts: () =>
       layouts.map((each) =>
         observed.claimCounts(each).map(({ explain, count }) => [explain, count]),

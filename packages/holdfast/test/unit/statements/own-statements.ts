@@ -1,36 +1,36 @@
-import * as call from '../../../src/engines/postgres/function-call.ts'
-import * as grants from '../../../src/engines/postgres/grants.ts'
-import * as server from '../../../src/engines/postgres/health-server.ts'
-import * as settings from '../../../src/engines/postgres/health-settings.ts'
-import * as work from '../../../src/engines/postgres/health-work.ts'
-import * as leases from '../../../src/engines/postgres/leases.ts'
-import * as ledgerCall from '../../../src/engines/postgres/ledger-call.ts'
-import * as follow from '../../../src/engines/postgres/ledger-follow.ts'
-import * as reads from '../../../src/engines/postgres/ledger-reads.ts'
-import * as upkeep from '../../../src/engines/postgres/ledger-upkeep.ts'
-import * as ledger from '../../../src/engines/postgres/ledger.ts'
-import * as coordination from '../../../src/engines/postgres/observe-coordination.ts'
-import * as interventions from '../../../src/engines/postgres/observe-interventions.ts'
-import * as observedLedger from '../../../src/engines/postgres/observe-ledger.ts'
-import * as observedLocks from '../../../src/engines/postgres/observe-locks.ts'
-import * as notes from '../../../src/engines/postgres/observe-notes.ts'
-import * as look from '../../../src/engines/postgres/observe-settings.ts'
-import * as transactions from '../../../src/engines/postgres/observe-transactions.ts'
-import * as once from '../../../src/engines/postgres/once.ts'
-import * as own from '../../../src/engines/postgres/own-operators.ts'
-import * as schedule from '../../../src/engines/postgres/schedule.ts'
-import * as catalogue from '../../../src/engines/postgres/schema-catalogue.ts'
-import * as months from '../../../src/engines/postgres/schema-months.ts'
-import * as online from '../../../src/engines/postgres/schema-online.ts'
-import * as roles from '../../../src/engines/postgres/role-texts.ts'
-import * as owners from '../../../src/engines/postgres/schema-owners.ts'
-import * as privileges from '../../../src/engines/postgres/schema-privileges.ts'
-import * as records from '../../../src/engines/postgres/schema-records.ts'
-import * as session from '../../../src/engines/postgres/session.ts'
-import * as moves from '../../../src/engines/postgres/shard-moves.ts'
-import * as shards from '../../../src/engines/postgres/shards.ts'
-import * as transaction from '../../../src/engines/postgres/transaction.ts'
-import * as enqueue from '../../../src/engines/postgres/work.ts'
+import * as call from '../../../src/engines/postgres/sql/function-call.ts'
+import * as grants from '../../../src/engines/postgres/ledger/grants.ts'
+import * as server from '../../../src/engines/postgres/health/server.ts'
+import * as settings from '../../../src/engines/postgres/health/settings.ts'
+import * as work from '../../../src/engines/postgres/health/work.ts'
+import * as leases from '../../../src/engines/postgres/leases/leases.ts'
+import * as ledgerCall from '../../../src/engines/postgres/ledger/call.ts'
+import * as follow from '../../../src/engines/postgres/ledger/follow.ts'
+import * as reads from '../../../src/engines/postgres/ledger/reads.ts'
+import * as upkeep from '../../../src/engines/postgres/ledger/upkeep.ts'
+import * as ledger from '../../../src/engines/postgres/ledger/ledger.ts'
+import * as coordination from '../../../src/engines/postgres/observe/coordination.ts'
+import * as interventions from '../../../src/engines/postgres/observe/interventions.ts'
+import * as observedLedger from '../../../src/engines/postgres/observe/ledger.ts'
+import * as observedLocks from '../../../src/engines/postgres/observe/locks.ts'
+import * as notes from '../../../src/engines/postgres/observe/notes.ts'
+import * as look from '../../../src/engines/postgres/observe/settings.ts'
+import * as transactions from '../../../src/engines/postgres/observe/transactions.ts'
+import * as once from '../../../src/engines/postgres/once/once.ts'
+import * as own from '../../../src/engines/postgres/sql/own-operators.ts'
+import * as schedule from '../../../src/engines/postgres/schedule/schedule.ts'
+import * as catalogue from '../../../src/engines/postgres/schema/catalogue.ts'
+import * as months from '../../../src/engines/postgres/schema/months.ts'
+import * as online from '../../../src/engines/postgres/schema/online.ts'
+import * as roles from '../../../src/engines/postgres/schema/role-texts.ts'
+import * as owners from '../../../src/engines/postgres/schema/owners.ts'
+import * as privileges from '../../../src/engines/postgres/schema/privileges.ts'
+import * as records from '../../../src/engines/postgres/schema/records.ts'
+import * as session from '../../../src/engines/postgres/tx/session.ts'
+import * as moves from '../../../src/engines/postgres/shards/moves.ts'
+import * as shards from '../../../src/engines/postgres/shards/shards.ts'
+import * as transaction from '../../../src/engines/postgres/tx/transaction.ts'
+import * as enqueue from '../../../src/engines/postgres/claims/work.ts'
 import { callersTable, schema } from './caller-statements.ts'
 
 /** Statements about our own schema and about the server, by file and export. */
@@ -47,14 +47,16 @@ const follower = { name: 'n', book: undefined }
 const setting = { name: 'fsync', value: 'off', level: 'database', needsRestart: false } as const
 
 export const ownStatements: Readonly<Record<string, Readonly<Record<string, () => unknown>>>> = {
-  'function-call.ts': {
+  'sql/function-call.ts': {
     functionCall: () => [
       call.functionCall(schema, 'f', [['timestamptz', 'a']], []),
       call.functionCall(schema, 'f', [['jsonb', 'a']], [], limit),
     ],
   },
-  'grants.ts': { listGrants: () => grants.listGrants(schema, { bucket: 1, base: 'b' }, true, 5) },
-  'health-server.ts': {
+  'ledger/grants.ts': {
+    listGrants: () => grants.listGrants(schema, { bucket: 1, base: 'b' }, true, 5),
+  },
+  'health/server.ts': {
     serverFacts: () => server.serverFacts('r'),
     limitStatements: () => server.limitStatements(5),
     roleFacts: () => server.roleFacts('r'),
@@ -64,12 +66,12 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     endPrepared: () => server.endPrepared('g'),
     dropSlot: () => server.dropSlot('s'),
   },
-  'health-settings.ts': {
+  'health/settings.ts': {
     readSettings: () => settings.readSettings(['a'], 'r'),
     setForRole: () => settings.setForRole(setting, 'on', { role: 'r', database: 'd' }),
     undoSetting: () => settings.undoSetting(setting, 'on', { role: 'r', database: 'd' }),
   },
-  'health-work.ts': {
+  'health/work.ts': {
     overdueHolds: () => work.overdueHolds(schema, 5),
     sweepText: () => work.sweepText(schema),
     strandedClaims: () =>
@@ -93,7 +95,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     unvacuumedTables: () => work.unvacuumedTables(schema),
     vacuumAgain: () => work.vacuumAgain(schema, 't'),
   },
-  'leases.ts': {
+  'leases/leases.ts': {
     acquireLease: () =>
       leases.acquireLease(schema, { ...held, ttlMs: 1, delayMs: 2, note: undefined }),
     renewLease: () => leases.renewLease(schema, held),
@@ -102,8 +104,8 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     readLease: () => leases.readLease(schema, held),
     forgetLeases: () => leases.forgetLeases(schema, 1, 2),
   },
-  'ledger-call.ts': { ledgerCall: () => ledgerCall.ledgerCall(schema, 'f', ['uuid[]'], ['{}']) },
-  'ledger-follow.ts': {
+  'ledger/call.ts': { ledgerCall: () => ledgerCall.ledgerCall(schema, 'f', ['uuid[]'], ['{}']) },
+  'ledger/follow.ts': {
     startFollowing: () => follow.startFollowing(schema, 'n', 'b', true),
     unreadAccounts: () => follow.unreadAccounts(schema, follower, 5),
     followAccounts: () => follow.followAccounts(schema, follower, [[1, 'a']], 5),
@@ -111,7 +113,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     stopFollowing: () => follow.stopFollowing(schema, 'n'),
     readFollowers: () => follow.readFollowers(schema),
   },
-  'ledger-reads.ts': {
+  'ledger/reads.ts': {
     readBalance: () => reads.readBalance(schema, names, 'm'),
     dueBalance: () => reads.dueBalance(schema, names, 'b', 'f'),
     readHistory: () => reads.readHistory(schema, names, { window: '1', sequence: '2' }, 5),
@@ -152,7 +154,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
       }),
     currentWindow: () => reads.currentWindow(schema, 1, 'day', 'UTC'),
   },
-  'ledger-upkeep.ts': {
+  'ledger/upkeep.ts': {
     sweepDue: () => upkeep.sweepDue(schema, 5),
     setLimitOf: () => upkeep.setLimitOf(schema, 1, []),
     auditSteps: () => upkeep.auditSteps(schema),
@@ -165,7 +167,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     forgetWindows: () => upkeep.forgetWindows(schema, 'm', 1, 2),
     dropMonth: () => upkeep.dropMonth(schema, '2026-01-01'),
   },
-  'ledger.ts': {
+  'ledger/ledger.ts': {
     ledgerCalls: () =>
       (['alone', 'joined', 'marked'] as const).flatMap((where) => {
         const calls = ledger.ledgerCalls(schema, where)
@@ -174,11 +176,11 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     lockedLines: () => ledger.lockedLines(schema, ['{}'], [1]),
     accountLockers: () => ledger.accountLockers(schema, ['{}'], [1]),
   },
-  'observe-coordination.ts': {
+  'observe/coordination.ts': {
     readLeases: () => coordination.readLeases(schema, 5),
     readSchedules: () => coordination.readSchedules(schema, 5),
   },
-  'observe-interventions.ts': {
+  'observe/interventions.ts': {
     endWork: () =>
       (['statement', 'session'] as const).map((end) =>
         interventions.endWork(end, { pid: 1, startedAt: 's', transactionStartedAt: null }),
@@ -186,13 +188,13 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     whoseSession: () => interventions.whoseSession(1),
     findSchedule: () => interventions.findSchedule(schema, 1, 'n'),
   },
-  'observe-ledger.ts': {
+  'observe/ledger.ts': {
     readBooks: () => observedLedger.readBooks(schema),
     readAccount: () => observedLedger.readAccount(schema, names),
     readOpenHolds: () => observedLedger.readOpenHolds(schema, 5),
   },
-  'observe-locks.ts': { lookAtLocks: () => observedLocks.lookAtLocks(1) },
-  'observe-notes.ts': {
+  'observe/locks.ts': { lookAtLocks: () => observedLocks.lookAtLocks(1) },
+  'observe/notes.ts': {
     noteLocks: () => notes.noteLocks(schema, '[]', '[]'),
     namesOf: () => notes.namesOf(schema, ['1/2']),
     lookForNames: () => notes.lookForNames(schema),
@@ -201,9 +203,9 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     hashTexts: () => notes.hashTexts(['a']),
     heldLeases: () => notes.heldLeases(schema, 5),
   },
-  'observe-settings.ts': { lookOnly: () => [look.lookOnly(5), look.lookOnly(5, true)] },
-  'observe-transactions.ts': { readTransactions: () => transactions.readTransactions(5) },
-  'once.ts': {
+  'observe/settings.ts': { lookOnly: () => [look.lookOnly(5), look.lookOnly(5, true)] },
+  'observe/transactions.ts': { readTransactions: () => transactions.readTransactions(5) },
+  'once/once.ts': {
     beginOnce: () => [
       once.beginOnce(schema, onceNames, limit),
       once.beginOnce(schema, onceNames, undefined),
@@ -211,13 +213,13 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     storeOnce: () => once.storeOnce(schema, onceNames, '{}', 5),
     forgetOnce: () => once.forgetOnce(schema, 5),
   },
-  'own-operators.ts': { readOperators: () => own.readOperators({ table: callersTable }) },
-  'role-texts.ts': {
+  'sql/own-operators.ts': { readOperators: () => own.readOperators({ table: callersTable }) },
+  'schema/role-texts.ts': {
     alterRole: () => roles.alterRole('r', 'NOSUPERUSER'),
     joinRole: () => roles.joinRole('p', 'm'),
     leaveRole: () => roles.leaveRole('p', 'm'),
   },
-  'schedule.ts': {
+  'schedule/schedule.ts': {
     lookAtSchedule: () => schedule.lookAtSchedule(schema, 'n', true),
     claimTick: () =>
       schedule.claimTick(schema, {
@@ -240,22 +242,22 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     requestTick: () => schedule.requestTick(schema, 'n', 'h'),
     readTicks: () => schedule.readTicks(schema, 'n', 5),
   },
-  'schema-catalogue.ts': {
+  'schema/catalogue.ts': {
     fixDescriptions: () => catalogue.fixDescriptions(schema),
     readObjects: () => catalogue.readObjects(schema),
   },
-  'schema-months.ts': { countMonthsAhead: () => months.countMonthsAhead(schema) },
-  'schema-online.ts': {
+  'schema/months.ts': { countMonthsAhead: () => months.countMonthsAhead(schema) },
+  'schema/online.ts': {
     lookForIndex: () => online.lookForIndex(schema, 'i'),
     dropBroken: () => online.dropBroken(schema, 'i'),
     countSharedKeys: () => online.countSharedKeys(schema),
   },
-  'schema-owners.ts': {
+  'schema/owners.ts': {
     readMisplaced: () => owners.readMisplaced(schema),
     lookForRole: () => owners.lookForRole(schema, 'r'),
     giveToOwner: () => owners.giveToOwner(schema),
   },
-  'schema-privileges.ts': {
+  'schema/privileges.ts': {
     grantTexts: () => privileges.grantTexts(schema, 'r', objects),
     readPrivileges: () =>
       privileges.readPrivileges(schema, 'r', { functions: ['f'], views: [], tables: ['t'] }),
@@ -264,7 +266,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     closeToOthers: () => privileges.closeToOthers(schema),
     takeExtra: () => privileges.takeExtra(schema, 'r', objects),
   },
-  'schema-records.ts': {
+  'schema/records.ts': {
     lockInstallers: () => records.lockInstallers(1n),
     setForFiles: () => records.setForFiles(schema),
     lookForSchema: () => records.lookForSchema(schema),
@@ -275,11 +277,11 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     forgetFile: () => records.forgetFile(schema, 'n'),
     assertMigrations: () => records.assertMigrations(schema, [file]),
   },
-  'session.ts': {
+  'tx/session.ts': {
     keepWatch: () => session.keepWatch(5),
     listenText: () => session.listenText('c'),
   },
-  'shard-moves.ts': {
+  'shards/moves.ts': {
     moveStep: () => moves.moveStep(schema, 'publish_move', 'i'),
     moveShape: () => moves.moveShape(schema, ['t']),
     moveRights: () => moves.moveRights(schema, ['slot'], ['t'], 'c'),
@@ -296,7 +298,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     listMoves: () => moves.listMoves(schema, 5),
     limitStatements: () => moves.limitStatements(5),
   },
-  'shards.ts': {
+  'shards/shards.ts': {
     checkedStatement: () => [
       shards.checkedStatement(schema, transaction.whichTransaction, [1]),
       shards.checkedStatement(schema, session.whichBackend, [1]),
@@ -307,10 +309,10 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     occupiedBuckets: () => shards.occupiedBuckets(schema),
     initShardsOf: () => shards.initShardsOf(schema, 'c', 's', ['a'], ['a']),
   },
-  'transaction.ts': {
+  'tx/transaction.ts': {
     beginText: () => [transaction.beginText(undefined), transaction.beginText('serializable')],
     limitTransaction: () => transaction.limitTransaction(5),
     cancelTransaction: () => transaction.cancelTransaction(1, 'b'),
   },
-  'work.ts': { enqueueWork: () => enqueue.enqueueWork(schema, '[]', 'c', []) },
+  'claims/work.ts': { enqueueWork: () => enqueue.enqueueWork(schema, '[]', 'c', []) },
 }

@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { loadModule, scanSync } from 'libpg-query'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { bindSchema, statementsOf } from '../../../src/engines/postgres/schema-script.ts'
+import { bindSchema, statementsOf } from '../../../src/engines/postgres/schema/script.ts'
 import { ownFiles, type SchemaFile } from '../../../src/schema/schema-files.ts'
 import { schema } from './caller-statements.ts'
 import { ownTexts, type SampleText } from './statements.ts'

@@ -10,13 +10,13 @@ export interface SampleText {
 
 /** Exports that hold no statement: parts of statements, which are read in those, readers of answers, names. */
 const noStatements: Readonly<Record<string, readonly string[]>> = {
-  'activity.ts': ['splitApplication', 'blockerColumns', 'blockersAmong', 'blockersFrom'],
-  'claims-check.ts': ['isServedByIndex'],
-  'claims-dead.ts': ['deadFrom'],
-  'claims-finish.ts': ['finishAnswers'],
-  'claims-texts.ts': ['textOf'],
-  'claims-turns.ts': ['turnsOf'],
-  'claims.ts': [
+  'tx/activity.ts': ['splitApplication', 'blockerColumns', 'blockersAmong', 'blockersFrom'],
+  'claims/check.ts': ['isServedByIndex'],
+  'claims/dead.ts': ['deadFrom'],
+  'claims/finish.ts': ['finishAnswers'],
+  'claims/texts.ts': ['textOf'],
+  'claims/turns.ts': ['turnsOf'],
+  'claims/claims.ts': [
     'rateRoom',
     'columnOf',
     'equals',
@@ -29,13 +29,13 @@ const noStatements: Readonly<Record<string, readonly string[]>> = {
     'claimedPerKey',
     'claimedRows',
   ],
-  'function-call.ts': ['connectingWithin'],
-  'health-settings.ts': ['settingsFrom'],
-  'identifier.ts': ['quoteIdentifier', 'tableText', 'quoteLiteral'],
-  'join-marker.ts': ['isMarked'],
-  'ledger.ts': ['columnsOfMany', 'columnsOfPlain', 'ArrayLiteral'],
-  'lock-order.ts': ['seenLocks', 'seenRows', 'heldKeys'],
-  'locks.ts': [
+  'sql/function-call.ts': ['connectingWithin'],
+  'health/settings.ts': ['settingsFrom'],
+  'sql/identifier.ts': ['quoteIdentifier', 'tableText', 'quoteLiteral'],
+  'tx/join-marker.ts': ['isMarked'],
+  'ledger/ledger.ts': ['columnsOfMany', 'columnsOfPlain', 'ArrayLiteral'],
+  'locks/lock-order.ts': ['seenLocks', 'seenRows', 'heldKeys'],
+  'locks/locks.ts': [
     'labelMark',
     'marker',
     'wantedRows',
@@ -44,12 +44,12 @@ const noStatements: Readonly<Record<string, readonly string[]>> = {
     'rowsToken',
     'heldBy',
   ],
-  'observe-claims.ts': ['countedRows', 'isAffordable'],
-  'observe-locks.ts': ['seenLocks'],
-  'observe-notes.ts': ['notedNames'],
-  'observe-settings.ts': ['plainly', 'isoText', 'millisecondsText', 'mayRead'],
-  'once.ts': ['onceLock'],
-  'operators.ts': [
+  'observe/claims.ts': ['countedRows', 'isAffordable'],
+  'observe/locks.ts': ['seenLocks'],
+  'observe/notes.ts': ['notedNames'],
+  'observe/settings.ts': ['plainly', 'isoText', 'millisecondsText', 'mayRead'],
+  'once/once.ts': ['onceLock'],
+  'sql/operators.ts': [
     'eq',
     'ne',
     'lt',
@@ -71,27 +71,27 @@ const noStatements: Readonly<Record<string, readonly string[]>> = {
     'bitAnd',
     'filled',
   ],
-  'own-operators.ts': ['comparing', 'withOperators'],
-  'parameter.ts': ['parameter', 'parameters'],
-  'rows.ts': ['modeOf', 'markerWithRows', 'typedRecord', 'columnList', 'sameKey', 'rowAnswer'],
+  'sql/own-operators.ts': ['comparing', 'withOperators'],
+  'sql/parameter.ts': ['parameter', 'parameters'],
+  'rows/rows.ts': ['modeOf', 'markerWithRows', 'typedRecord', 'columnList', 'sameKey', 'rowAnswer'],
   // Its texts are constants.
-  'savepoint.ts': ['withSavepoint'],
-  'schema-catalogue.ts': ['objectsFrom', 'keyOf'],
+  'tx/savepoint.ts': ['withSavepoint'],
+  'schema/catalogue.ts': ['objectsFrom', 'keyOf'],
   // Advice, for whoever reads it; made of what the catalogue describes.
-  'schema-fixes.ts': ['fixOf'],
-  'schema-online.ts': ['onlineIndex', 'stateFrom', 'online', 'metAnother'],
-  'schema-owners.ts': ['misplacedFrom', 'powerFrom'],
+  'schema/fixes.ts': ['fixOf'],
+  'schema/online.ts': ['onlineIndex', 'stateFrom', 'online', 'metAnother'],
+  'schema/owners.ts': ['misplacedFrom', 'powerFrom'],
   // The last two are parts of those that are listed.
-  'schema-privileges.ts': ['tablePrivileges', 'privilegesFrom', 'entriesOf', 'runEach'],
-  'schema-records.ts': ['recordsFrom'],
-  'schema-retired.ts': ['retired'],
-  'schema-script.ts': ['statementsOf', 'bindSchema', 'dollarQuoted', 'objectsIn', 'inTransaction'],
-  'shard-moves.ts': ['moveOfSlot', 'moveRefusal', 'isCancelled'],
-  'shards.ts': ['shardRefusal'],
-  'table-lock.ts': ['tableLockModes', 'isTableLockMode', 'conflictingModes', 'conflictsWith'],
-  'transaction-control.ts': ['controlIn', 'rollbacksToSavepoints'],
-  'transaction.ts': ['isolations'],
-  'wait-limit.ts': [
+  'schema/privileges.ts': ['tablePrivileges', 'privilegesFrom', 'entriesOf', 'runEach'],
+  'schema/records.ts': ['recordsFrom'],
+  'schema/retired.ts': ['retired'],
+  'schema/script.ts': ['statementsOf', 'bindSchema', 'dollarQuoted', 'objectsIn', 'inTransaction'],
+  'shards/moves.ts': ['moveOfSlot', 'moveRefusal', 'isCancelled'],
+  'shards/shards.ts': ['shardRefusal'],
+  'rows/table-lock.ts': ['tableLockModes', 'isTableLockMode', 'conflictingModes', 'conflictsWith'],
+  'tx/transaction-control.ts': ['controlIn', 'rollbacksToSavepoints'],
+  'tx/transaction.ts': ['isolations'],
+  'tx/wait-limit.ts': [
     'slackMs',
     'settingMs',
     'clockMs',
@@ -121,7 +121,8 @@ export async function ownTexts(): Promise<{
 }> {
   const texts = new Map<string, SampleText>()
   const unknown: string[] = []
-  for (const file of readdirSync(folder)) {
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.ts')) continue
     const exported = (await import(new URL(file, folder).href)) as Record<string, unknown>
     for (const [name, value] of Object.entries(exported)) {
       const of = `${file} ${name}`

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { acquireLease, renewLease } from '../../../../holdfast/src/engines/postgres/leases.ts'
+import {
+  acquireLease,
+  renewLease,
+} from '../../../../holdfast/src/engines/postgres/leases/leases.ts'
 import { runAlone } from '../../../../holdfast/src/leases/run-call.ts'
 import type { Flow, FlowContext } from '../../../src/run/options.ts'
 import { patienceMs } from './expectations.ts'
