@@ -1,0 +1,56 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { serversFolder } from './server-binaries.ts'
+
+/** Servers with InnoDB; see scripts/install-engines.sh. */
+export type InnodbServerName = 'mariadb-10' | 'mariadb-11' | 'mysql-9'
+
+export const innodbServerNames: readonly InnodbServerName[] = [
+  'mariadb-10',
+  'mariadb-11',
+  'mysql-9',
+]
+
+/** How a server is run. */
+export interface InnodbBinaries {
+  readonly name: InnodbServerName
+  readonly isMariadb: boolean
+  /** The program, and what stands before its own arguments. */
+  readonly file: string
+  readonly lead: readonly string[]
+  /** Messages, and for MariaDB the tables of its own. */
+  readonly share: string
+}
+
+const loader = 'usr/lib64/ld-linux-x86-64.so.2'
+
+/** Nothing if it is not installed here. */
+export function innodbBinaries(name: InnodbServerName): InnodbBinaries | undefined {
+  if (name === 'mariadb-10') {
+    const file = '/usr/sbin/mariadbd'
+    const share = '/usr/share/mysql'
+    return existsSync(file) ? { name, isMariadb: true, file, lead: [], share } : undefined
+  }
+  const folder = join(serversFolder(), name)
+  if (!existsSync(join(folder, 'installed'))) return undefined
+  const isMariadb = name === 'mariadb-11'
+  const program = join(folder, 'usr/sbin', isMariadb ? 'mariadbd' : 'mysqld')
+  // It has come with a C library of its own, newer than the system's.
+  const lead = ['--library-path', join(folder, 'usr/lib/x86_64-linux-gnu'), program]
+  const share = join(folder, 'usr/share', isMariadb ? 'mariadb' : 'mysql')
+  return { name, isMariadb, file: join(folder, loader), lead, share }
+}
+
+/** What makes the tables of MariaDB's own, for a server that is started with `--bootstrap`. */
+export function mariadbTables({ share }: InnodbBinaries): string {
+  const read = (part: string): string => {
+    const files = ['mariadb', 'mysql'].map((brand) => join(share, `${brand}_${part}.sql`))
+    const file = files.find((each) => existsSync(each))
+    if (file === undefined) throw new Error(`none of ${files.join(', ')} is there`)
+    return readFileSync(file, 'utf8')
+  }
+  return [
+    'CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\n',
+    ...['system_tables', 'performance_tables', 'system_tables_data', 'sys_schema'].map(read),
+  ].join('\n')
+}
