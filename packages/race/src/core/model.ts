@@ -194,6 +194,8 @@ export interface Note {
     | 'deadlock'
     /** A flow threw in some schedule and in no serial order, and left nothing behind. */
     | 'refused'
+    /** Runs that ended as in none of the serial orders that were run, which were not all. */
+    | 'unjudged'
     /** Every flow says no even alone. */
     | 'always-refused'
     /** The replay token was made from other code. */

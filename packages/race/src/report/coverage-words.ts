@@ -9,9 +9,11 @@ export function isVacuous({ verdict }: Report): boolean {
 
 /** Why a search that found nothing does not cover everything. */
 export function boundedBy({ notes }: Report): { readonly what: string; readonly next: string } {
-  const uncontrolled = notes.some(
-    ({ kind }) => kind === 'uncontrolled-wait' || kind === 'nondeterminism',
-  )
+  const has = (...kinds: readonly string[]): boolean =>
+    notes.some(({ kind }) => kinds.includes(kind))
+  if (has('unjudged'))
+    return { what: 'as far as it could be judged', next: 'explore fewer flows at once' }
+  const uncontrolled = has('uncontrolled-wait', 'nondeterminism')
   return uncontrolled
     ? {
         what: 'as far as it was controlled',

@@ -56,7 +56,8 @@ export class Judge {
       const what = judgement.what
       return fault('not-serial', this.#notSerial(run, what), what)
     }
-    if (judgement.right) for (const flow of judgement.refused) this.#noteRefused(run, flow)
+    if (judgement.right === undefined) this.#noteUnjudged()
+    else for (const flow of judgement.refused) this.#noteRefused(run, flow)
     return undefined
   }
 
@@ -91,6 +92,14 @@ export class Judge {
         ? `before its statement ${place}`
         : `after its statement ${place}, before the answer arrived`
     return `${this.#name(step.flow)} crashed ${when} (${short(step.statements.join('; '))})`
+  }
+
+  #noteUnjudged(): void {
+    this.#tally.controlled = false
+    this.#tally.note({
+      kind: 'unjudged',
+      message: `In some orders the flows ended as in none of the serial orders that were run. ${this.#tally.runner.flows.length} flows have too many to run them all, so that is no proof. Explore those that meet by themselves, five at most.`,
+    })
   }
 
   #noteRefused(run: Run, flow: number): void {

@@ -341,7 +341,9 @@ class Search {
       deadlocks,
       crashPoints: this.#crashPoints,
       ...(bound === undefined || !this.#deterministic ? {} : { preemptionBound: bound }),
-      ...(this.#missBound === undefined ? {} : { missBound: this.#missBound }),
+      ...(this.#missBound === undefined || !this.#tally.controlled
+        ? {}
+        : { missBound: this.#missBound }),
       milliseconds,
     }
     if (failure !== undefined) return { verdict: 'race', coverage, failure, notes }

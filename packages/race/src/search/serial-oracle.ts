@@ -19,10 +19,10 @@ export interface SerialRun {
 export type Judgement =
   | { readonly right: true; readonly refused: readonly number[] }
   | { readonly right: false; readonly what: 'tables' | 'answers' | 'errors' }
-  /** There are too many serial orders to say. */
+  /** It ended as in none of the serial orders that were run, and there are too many to run them all. */
   | { readonly right: undefined }
 
-/** More flows than this have more orders than anybody waits for. */
+/** More flows than this have more orders than anybody waits for: of those only the likely ones are run. */
 const MOST_FLOWS = 5
 
 export class SerialOracle {
@@ -30,6 +30,8 @@ export class SerialOracle {
   readonly #comparison: Comparison
   readonly #runs = new Map<string, Promise<Run>>()
   readonly #complete: SerialRun[] = []
+  /** A run could not be judged, so that no proof is to be had any more: no orders are run for others. */
+  #isPartial = false
 
   constructor(tally: Tally, comparison: Comparison) {
     this.#tally = tally
@@ -92,10 +94,11 @@ export class SerialOracle {
     )
     let stateSeen = false
     let accident = false
+    let untried = false
     for (const missing of subsets(mayBeMissing)) {
       const present = flows.filter((flow) => !missing.includes(flow))
-      if (present.length > MOST_FLOWS) return { right: undefined }
-      for (const order of this.#knownFirst(present)) {
+      untried ||= present.length > MOST_FLOWS
+      for (const order of this.#orders(run, present)) {
         const serial = await this.run(order)
         if (serial.trouble !== undefined || !this.#comparison.sameState(run, serial)) continue
         stateSeen = true
@@ -105,6 +108,10 @@ export class SerialOracle {
         accident = true
       }
     }
+    if (untried) {
+      this.#isPartial = true
+      return { right: undefined }
+    }
     return { right: false, what: accident ? 'errors' : stateSeen ? 'answers' : 'tables' }
   }
 
@@ -113,11 +120,19 @@ export class SerialOracle {
     return run.outcomes[flow]?.kind === 'crashed' || this.#comparison.sameOutcome(run, serial, flow)
   }
 
-  /** All orders, those that need no run first. */
-  #knownFirst(flows: readonly number[]): number[][] {
-    const orders = permutations(flows)
-    const known = (order: number[]): number => (this.#runs.has(order.join()) ? 0 : 1)
-    return orders.sort((one, other) => known(one) - known(other))
+  /** All orders, those that need no run first; of many flows those in which they ended and began, and what is known. */
+  #orders(run: Run, flows: readonly number[]): readonly (readonly number[])[] {
+    if (flows.length > MOST_FLOWS) {
+      const known = this.#complete.map(({ order }) => order.filter((flow) => flows.includes(flow)))
+      const place = (find: 'findIndex' | 'findLastIndex') => (flow: number) =>
+        run.steps[find]((step) => step.flow === flow)
+      const by = (placed: (flow: number) => number): number[] =>
+        flows.toSorted((one, other) => placed(one) - placed(other))
+      const likely = [by(place('findLastIndex')), by(place('findIndex'))]
+      return this.#isPartial ? known : [...likely, ...known]
+    }
+    const isKnown = (order: number[]): number => (this.#runs.has(order.join()) ? 0 : 1)
+    return permutations(flows).sort((one, other) => isKnown(one) - isKnown(other))
   }
 }
 

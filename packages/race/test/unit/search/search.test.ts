@@ -69,6 +69,33 @@ const reserveThenCharge: ModelFlow = function* () {
   return 0
 }
 
+/** Meets nobody. */
+const aside: ModelFlow = function* () {
+  return yield { op: 'read', row: 'u#k=0' }
+}
+const asides = { c: aside, d: aside, e: aside, f: aside }
+
+describe('more flows than all serial orders are run of', () => {
+  test('a race of two is not called free of races', async () => {
+    const { verdict, coverage, notes } = await look({ alice: naive, bob: naive, ...asides })
+    expect(verdict).toBe('bounded')
+    expect(coverage.missBound).toBe(undefined)
+    expect(notes.map(({ kind }) => kind)).toEqual(['unjudged'])
+  })
+
+  test('what ends as the flows did one after the other is', async () => {
+    const { verdict, notes } = await look({ alice: locked, bob: locked, ...asides })
+    expect(verdict).toBe('race-free')
+    expect(notes).toEqual([])
+  })
+
+  test('six who meet are judged by the orders in which they ended', async () => {
+    const all = { a: locked, b: locked, c: locked, d: locked, e: locked, f: locked }
+    const { notes } = await look(all, { budget: { schedules: 200, ms: 60_000 } })
+    expect(notes).toEqual([])
+  })
+})
+
 describe('a race', () => {
   test('is found without an invariant, soon, in the order that shows it best', async () => {
     const { verdict, failure, coverage } = await look({ alice: naive, bob: naive })
@@ -241,12 +268,13 @@ describe('a small budget', () => {
     const { failure, coverage } = await look(many, { budget: { schedules: 60, ms: 60_000 } })
     // Six flows have too many serial orders to compare with all of them.
     expect(failure).toBeUndefined()
-    expect(coverage.schedules).toBe(60)
+    expect(coverage.schedules).toBeGreaterThanOrEqual(60)
+    expect(coverage.schedules).toBeLessThan(70)
     const invariant = (state: string): string | undefined =>
       state.includes('t#k=0:7') ? undefined : 'an update was lost'
     const told = await look(many, { budget: { schedules: 60, ms: 60_000 } }, { invariant })
     expect(told.failure?.kind).toBe('invariant')
-    expect(told.coverage.schedules).toBeLessThan(30)
+    expect(told.coverage.schedules).toBeLessThan(60)
   })
 })
 
