@@ -74,7 +74,8 @@ async function trade(
   { count = Infinity, seconds = Infinity }: Goal,
   progress: (text: string) => void,
 ): Promise<Traded> {
-  const pool = await openPool(url, 2)
+  // An audit of millions of movements takes longer on a busy machine than any statement of the senders may.
+  const pool = await openPool(`${url}?options=-c%20statement_timeout%3D0`, 2)
   try {
     const hf = createHoldfast(fromPg(pool))
     await migrateFiles(fromPg(pool), files)
@@ -109,7 +110,10 @@ async function trade(
           seen.transfers = look.transfers
           // The time counts from the first of them.
           if (until === Infinity && look.transfers > 0) until = performance.now() + seconds * 1_000
-          if (seen.looks % 100 === 0) progress(`${look.transfers} transfers`)
+          if (seen.looks % 100 === 0)
+            progress(
+              `${look.transfers} transfers, all accounts have ${[...sums].slice(0, 3).join(', ')}`,
+            )
           if (look.transfers >= nextKill) {
             await crew.killOne(seen.killed)
             nextKill = look.transfers + between
@@ -117,12 +121,15 @@ async function trade(
           }
           return performance.now() >= until || look.transfers >= count || undefined
         },
-        { limitMs: 7_200_000, everyMs: 50 },
+        { limitMs: 21_600_000, everyMs: 50 },
       )
     }
     await untilQuiet(pool)
     const { sum, transfers, below } = await lookAt(pool)
     sums.add(sum)
+    progress(
+      `${transfers} transfers, all accounts had ${[...sums].slice(0, 3).join(', ')}: auditing`,
+    )
     const audit = await hf.ledger.audit()
     const wrong = [...sums]
       .filter((each) => each !== String(wallets * books.length * opening))
