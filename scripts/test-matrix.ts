@@ -1,20 +1,23 @@
 /**
  * The conformance suite on every client and version that docs/drivers.md names, each from the registry in a project of
- * its own outside the workspace.
- * Run: npm run test:matrix [-- drizzle kysely@0.28.18] [--json]
+ * its own outside the workspace. A version that is not listed can be asked for, and is told to be none of them.
+ * Run: npm run test:matrix [-- drizzle kysely@0.28.18] [--minutes 20] [--json]
  */
-import { execFile, spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { parseArgs, promisify } from 'node:util'
-import { type Client, clients } from './matrix/versions.ts'
+import { askedRows, type Row } from './matrix/asked-rows.ts'
+import { runWithin } from './matrix/run-within.ts'
 
 interface Outcome {
   readonly client: string
   readonly version: string
+  readonly isListed: boolean
+  /** Why there is nothing to count. */
+  readonly trouble?: string
   readonly passed: number
   readonly failed: number
   readonly skipped: number
@@ -28,7 +31,11 @@ interface VitestReport {
   readonly numTotalTests: number
   readonly testResults: readonly {
     readonly message: string
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+    readonly assertionResults: readonly {
+      readonly fullName: string
+      readonly status: string
+      readonly failureMessages: readonly string[]
+    }[]
   }[]
 }
 
@@ -36,46 +43,44 @@ const run = promisify(execFile)
 const repository = join(import.meta.dirname, '..')
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: 'boolean', default: false } },
+  options: {
+    json: { type: 'boolean', default: false },
+    /** For one row, once it is installed. */
+    minutes: { type: 'string', default: '20' },
+  },
 })
-
-const asked = positionals.map((each) => each.toLowerCase())
-const isAsked = (name: string, version: string): boolean => {
-  const own = name.toLowerCase()
-  return asked.length === 0 || asked.includes(own) || asked.includes(`${own}@${version}`)
-}
-const rows = clients.flatMap((client) =>
-  client.versions
-    .filter((version) => isAsked(client.name, version))
-    .map((version) => ({ client, version })),
-)
-if (rows.length === 0) {
-  const names = clients.map(({ name }) => name.toLowerCase()).join(', ')
-  throw new Error(`nothing is called ${asked.join(', ')}; there are ${names}, and name@version`)
-}
+const minutes = Number(values.minutes)
+if (!(minutes > 0)) throw new Error('--minutes is a number above 0')
+const rows = askedRows(positionals)
 
 const root = await mkdtemp(join(tmpdir(), 'holdfast-matrix-'))
 const outcomes: Outcome[] = []
 try {
   await copySources(root)
-  for (const { client, version } of rows) {
-    console.error(`${client.name} ${version}: ${outcomes.length + 1} of ${rows.length}`)
-    const outcome = await conform(client, version)
+  for (const row of rows) {
+    console.error(`${nameOf(row)}: ${outcomes.length + 1} of ${rows.length}`)
+    const outcome = await conform(row)
     outcomes.push(outcome)
-    console.error(`  ${outcome.passed} passed, ${outcome.failed} failed`)
+    console.error(`  ${counted(outcome)}`)
     for (const failure of outcome.failures) console.error(`  ${failure}`)
   }
 } finally {
   await rm(root, { recursive: true })
 }
-const width = Math.max(...rows.map(({ client, version }) => client.name.length + version.length))
-for (const { client, version, passed, failed, skipped } of outcomes) {
-  if (values.json) continue
-  const name = `${client} ${version}`.padEnd(width + 1)
-  console.log(`${name}  ${passed} passed, ${failed} failed, ${skipped} skipped`)
+const width = Math.max(...rows.map((row) => nameOf(row).length))
+for (const [at, outcome] of outcomes.entries()) {
+  if (!values.json) console.log(`${nameOf(rows[at] as Row).padEnd(width)}  ${counted(outcome)}`)
 }
 if (values.json) console.log(JSON.stringify(outcomes))
 process.exitCode = outcomes.every(({ passed, failed }) => passed > 0 && failed === 0) ? 0 : 1
+
+function nameOf({ client, version, isListed }: Row): string {
+  return `${client.name} ${version}${isListed ? '' : ' (not listed)'}`
+}
+
+function counted({ trouble, passed, failed, skipped }: Outcome): string {
+  return trouble ?? `${passed} passed, ${failed} failed, ${skipped} skipped`
+}
 
 /** As much of the workspace as the suite needs: our sources and tests, and none of its dependencies. */
 async function copySources(folder: string): Promise<void> {
@@ -97,47 +102,58 @@ async function copySources(folder: string): Promise<void> {
   }
 }
 
-async function conform(client: Client, version: string): Promise<Outcome> {
+async function conform({ client, version, isListed }: Row): Promise<Outcome> {
+  const row = { client: client.name, version, isListed }
+  const without = (trouble: string): Outcome => ({
+    ...row,
+    trouble,
+    passed: 0,
+    failed: 0,
+    skipped: 0,
+    failures: [],
+  })
   const wanted = client.packages(version)
-  await install(wanted)
-  for (const [name, expected] of Object.entries(wanted)) await assertInstalled(name, expected)
-  if (client.generates === true) await generateClient(version)
+  try {
+    await install(wanted)
+    for (const [name, expected] of Object.entries(wanted)) await assertInstalled(name, expected)
+    if (client.generates === true) await generateClient(version)
+  } catch (error) {
+    return without(`not installed: ${(error as Error).message}`)
+  }
   const report = join(root, 'report.json')
   await rm(report, { force: true })
-  const files = client.suites.map((suite) => `conformance/${suite}`)
-  const vitest = [
-    '--no-install',
-    'vitest',
-    'run',
-    '--project',
-    'conformance',
-    '--testTimeout=20000',
-  ]
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const which = ['run', '--project', 'conformance', '--testTimeout=20000']
   const told = ['--reporter=json', `--outputFile=${report}`]
-  const tests = spawn('npx', [...vitest, ...told, ...files], {
+  const files = client.suites.map((suite) => `conformance/${suite}`)
+  const { said, ended } = await runWithin(minutes * 60_000, [vitest, ...which, ...told, ...files], {
     cwd: root,
-    stdio: ['ignore', 'ignore', 'pipe'],
     env: environment(),
   })
-  const said = await text(tests.stderr)
+  if (!ended) return without(`not ended in ${minutes} min`)
   const written = await readFile(report, 'utf8').catch(() => undefined)
   const outcome = written === undefined ? undefined : (JSON.parse(written) as VitestReport)
   if (outcome === undefined || outcome.testResults.length === 0) {
-    throw new Error(`the suite did not run: ${said}`)
+    return without(`the suite did not run: ${said}`)
   }
   const failures = outcome.testResults.flatMap(({ message, assertionResults }) => [
     ...(assertionResults.length === 0 ? [message] : []),
-    ...assertionResults.flatMap(({ fullName, status }) => (status === 'failed' ? [fullName] : [])),
+    ...assertionResults.flatMap(({ fullName, status, failureMessages }) =>
+      status === 'failed' ? [`${fullName}: ${firstLine(failureMessages[0])}`] : [],
+    ),
   ])
   return {
-    client: client.name,
-    version,
+    ...row,
     passed: outcome.numPassedTests,
     // A file that cannot be loaded has no tests.
     failed: Math.max(outcome.numFailedTests, failures.length),
     skipped: outcome.numPendingTests,
     failures,
   }
+}
+
+function firstLine(text = ''): string {
+  return text.slice(0, 500).split('\n')[0] as string
 }
 
 /** Prisma 6 wants to be told what is the only way in 7: no engine, and the address from elsewhere. */
@@ -176,7 +192,6 @@ async function install(wanted: Readonly<Record<string, string>>): Promise<void> 
     },
   }
   await writeFile(join(root, 'package.json'), JSON.stringify(project, undefined, 2))
-  await mkdir(join(root, 'node_modules'), { recursive: true })
   await rm(join(root, 'package-lock.json'), { force: true })
   const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--force']
   await run('npm', ['install', ...options], { cwd: root, env: environment() })

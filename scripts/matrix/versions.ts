@@ -27,7 +27,7 @@ export const clients: readonly Client[] = [
     name: 'postgres.js',
     suites: ['postgres-js'],
     packages: same('postgres'),
-    versions: ['3.4.9'],
+    versions: ['3.4.5', '3.4.9'],
   },
   {
     name: 'Prisma',
@@ -52,7 +52,7 @@ export const clients: readonly Client[] = [
     name: 'Knex',
     suites: ['knex'],
     packages: same('knex'),
-    versions: ['3.3.0'],
+    versions: ['2.5.1', '3.3.0'],
   },
   {
     name: 'MikroORM',
@@ -70,6 +70,6 @@ export const clients: readonly Client[] = [
     name: 'TypeORM',
     suites: ['typeorm'],
     packages: same('typeorm'),
-    versions: ['1.1.1'],
+    versions: ['0.3.31', '1.1.1'],
   },
 ]

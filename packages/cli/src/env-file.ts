@@ -7,6 +7,8 @@ import { projectFolders } from './project-folders.ts'
 /** What the nearest `.env` of the project says. */
 export interface EnvFile {
   readonly variables: Readonly<Record<string, string | undefined>>
+  /** Where it was read from. */
+  readonly file?: string
   /** Why it was not read, if there is one and it was not. */
   readonly unread?: string
 }
@@ -19,7 +21,7 @@ export function readEnvFile(folder: string): EnvFile {
   if (file === undefined) return { variables: {} }
   if (!isOwn(file)) return { variables: {}, unread: `${file} belongs to another user` }
   try {
-    return { variables: parseEnv(readFileSync(file, 'utf8')) }
+    return { file, variables: parseEnv(readFileSync(file, 'utf8')) }
   } catch (error) {
     return {
       variables: {},

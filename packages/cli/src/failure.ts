@@ -19,6 +19,11 @@ const nextSteps: Readonly<Record<string, string>> = {
   ERR_INVALID_URL:
     'Write the database URL as postgres://user:password@host:5432/database, with special characters percent-encoded.',
 }
+/** Where the library says what to do in code, and whoever typed a command has none. */
+const ownSteps: Readonly<Partial<Record<ErrorCode, string>>> = {
+  SCHEMA_MISSING:
+    'Run `holdfast migrate`. If the schema has another name than holdfast, pass --schema <name>. If it is installed, this role lacks rights: connect as its owner, or run what `holdfast grants` prints.',
+}
 const unreachable = 'Check host and port of the database URL, and that the server is running.'
 
 export function failureOf(error: unknown): Failure {
@@ -42,7 +47,7 @@ function parted({ code, message }: HoldfastError): Pick<Failure, 'message' | 'ne
   const entries: Readonly<Partial<Record<ErrorCode, { readonly next: string }>>> = errorCodes
   const next = entries[code]?.next
   if (next === undefined || !message.endsWith(` ${next}`)) return { message, next: '' }
-  return { message: message.slice(0, -next.length - 1), next }
+  return { message: message.slice(0, -next.length - 1), next: ownSteps[code] ?? next }
 }
 
 /** Passes on what PostgreSQL said; whatever else our functions raise, the message has in words of its own. */

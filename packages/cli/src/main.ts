@@ -21,7 +21,17 @@ stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 stderr.on('error', () => undefined)
 
-process.exitCode = await run(process.argv.slice(2), {
+// That a database is waited for is news for people; what programs read from stderr is one document.
+const usual = process.listeners('warning')
+const typed = process.argv.slice(2)
+const ours = typed.includes('--') ? typed.slice(0, typed.indexOf('--')) : typed
+process.removeAllListeners('warning')
+process.on('warning', (warning: Error & { readonly code?: string }) => {
+  if (warning.code?.startsWith('HOLDFAST_') !== true) for (const tell of usual) tell(warning)
+  else if (!ours.includes('--json')) stderr.write(`${warning.message}\n`)
+})
+
+process.exitCode = await run(typed, {
   environment: process.env,
   folder: process.cwd(),
   stopSignal,

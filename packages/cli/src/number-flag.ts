@@ -7,12 +7,20 @@ export function numberOf(value: string | boolean | undefined, flag: string): num
   throw new Misuse(`--${flag} takes a whole number.`)
 }
 
+const mostSeconds = 99_999
+
 /** Seconds, with a fraction if need be, as milliseconds. */
-export function secondsOf(value: string | boolean | undefined, flag: string): number | undefined {
+export function secondsOf(
+  value: string | boolean | undefined,
+  flag: string,
+  least = 0.1,
+): number | undefined {
   if (typeof value !== 'string') return undefined
   const seconds = /^\d{1,5}(\.\d{1,3})?$/.test(value) ? Number(value) : 0
-  if (seconds >= 0.1) return seconds * 1_000
-  throw new Misuse(`--${flag} takes seconds, 0.1 or more.`)
+  if (seconds >= least) return seconds * 1_000
+  throw new Misuse(
+    `--${flag} takes a number of seconds without a unit, from ${least} to ${mostSeconds}.`,
+  )
 }
 
 /** The process id of a session. */

@@ -33,6 +33,9 @@ export function readLine(command: Command, line: readonly string[]): Line {
   if (twice !== undefined) throw new Misuse(`--${twice} is given twice.`)
   const flags = values as Call['flags']
   if (flags['help'] === true) return { flags, args: {}, rest: [] }
+  // One that somebody meant to fill, as with a variable of the shell that is not set.
+  const empty = Object.keys(flags).find((name) => flags[name] === '')
+  if (empty !== undefined) throw new Misuse(`--${empty} is empty.`)
   const missing = Object.entries(known).find(
     ([name, { required }]) => required === true && flags[name] === undefined,
   )

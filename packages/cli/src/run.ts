@@ -19,6 +19,9 @@ import { settingsOf } from './settings.ts'
 import { cleanJson, cleanLines } from './terminal/clean-text.ts'
 import { flagsOf, usage, usageOf } from './usage.ts'
 
+/** Who waits for longer is told for what. */
+const silentMs = 2_000
+
 /** Runs one command line and gives the exit code. Never throws. */
 export async function run(typed: readonly string[], around: Surroundings): Promise<number> {
   const [first, ...rest] = typed
@@ -123,8 +126,25 @@ function callOf(
   const database: Call['database'] = async (use) => {
     const url = urlFor(command.name)
     // Only now: --help must not wait for a client to load, nor fail without one.
-    const { withDatabase } = await import('./open-database.ts')
-    return await withDatabase(url, use)
+    const { connectLimitMs, withDatabase } = await import('./open-database.ts')
+    const seconds = connectLimitMs / 1_000
+    const told = setTimeout(
+      () => progress.show(`Waiting for the database to answer, for at most ${seconds} s.`),
+      silentMs,
+    )
+    try {
+      return await withDatabase(
+        url,
+        async (driver) => {
+          clearTimeout(told)
+          progress.end()
+          return await use(driver)
+        },
+        { first: true },
+      )
+    } finally {
+      clearTimeout(told)
+    }
   }
   const printed = (result: object, words: string): void => {
     progress.end()

@@ -32,8 +32,8 @@ export function settingsOf(
       [environment, ''],
       [file.variables, ' of .env'],
     ] as const) {
-      // An empty one is one that somebody forgot to fill, and no leave to look elsewhere.
-      const name = variables.find((each) => from[each] !== undefined)
+      // Compose files pass those that are not set as empty ones.
+      const name = variables.find((each) => (from[each] ?? '') !== '')
       if (name !== undefined) return [from[name] as string, `${name}${place}`]
     }
     return configured === undefined ? undefined : [configured, `${flag} of the configuration file`]

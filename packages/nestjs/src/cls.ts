@@ -87,7 +87,8 @@ export function clsAdapter<Tx>(fallback?: () => Tx): ClsAdapter<Tx> {
       },
       getFallbackInstance() {
         if (fallback !== undefined) return fallback()
-        const subject = 'no transaction is open, and clsAdapter() was given no other client'
+        const subject =
+          'TransactionHost.tx: no transaction is open here; read it under @Transactional() or @Guarded, or pass clsAdapter(() => pool)'
         throw new UsageError('TX_HANDLE_ENDED', { details: { subject } })
       },
     }),

@@ -27,7 +27,8 @@ export class CurrentTransaction<Tx> {
   get tx(): Tx {
     const tx = this.#ambient.find()
     if (tx !== undefined) return tx
-    const subject = 'no method under @Guarded, @Once, @Tick or @Idempotent is running'
+    const subject =
+      'CurrentTransaction.tx: no transaction is open here; read it in a method under @Guarded, @Once, @Tick or @Idempotent, await all that uses it, and do not keep tx for later'
     throw new UsageError('TX_HANDLE_ENDED', { details: { subject } })
   }
 }

@@ -1,4 +1,5 @@
 import type { GuardOptions, LockInput } from 'holdfast/locks'
+import { assertKnown, guardedOptions } from './known-options.ts'
 import { misused, wrapMethod } from './wrap-method.ts'
 
 /** Decorates a method that takes at least these parameters, and is async. */
@@ -27,6 +28,7 @@ export function Guarded<A extends unknown[]>(
   options: GuardOptions = {},
 ): AsyncMethodDecorator<A> {
   if (typeof key !== 'function') throw misused('Guarded', 'give it a function that makes the key')
+  assertKnown(options, guardedOptions)
   return (target, name, descriptor) => {
     wrapMethod('Guarded', target, name, descriptor, async (runtime, self, args, method) => {
       const keys = await key.apply(self, args as A)

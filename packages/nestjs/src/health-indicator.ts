@@ -1,3 +1,4 @@
+import type { HttpAdapterHost } from '@nestjs/core'
 import { isHoldfastError } from 'holdfast/errors'
 import type { Runtime } from './runtime.ts'
 
@@ -9,6 +10,11 @@ export type HealthResult<K extends string> = Record<
 
 const within = '2 s'
 
+/** What Nest calls first when it closes. Older versions of NestJS 11 do not call it. */
+interface Closing {
+  beforeClose?: () => unknown
+}
+
 /**
  * Whether a transaction can be opened and committed, for `@nestjs/terminus`, which is not imported. Down as soon as the
  * application shuts down, so that a balancer stops sending.
@@ -17,10 +23,12 @@ const within = '2 s'
  */
 export class HoldfastHealthIndicator {
   readonly #runtime: Runtime<unknown>
+  readonly #host: HttpAdapterHost | undefined
   #closing = false
 
-  constructor(runtime: Runtime<unknown>) {
+  constructor(runtime: Runtime<unknown>, host?: HttpAdapterHost) {
     this.#runtime = runtime
+    this.#host = host
   }
 
   /** Up or down, with the code of the error; never more than that. */
@@ -39,8 +47,19 @@ export class HoldfastHealthIndicator {
     }
   }
 
-  /** Called by Nest before it stops to listen. */
-  beforeApplicationShutdown(): void {
+  /** Called by Nest. A global module is destroyed last; its server is told before the first. */
+  onApplicationBootstrap(): void {
+    const server = this.#host?.httpAdapter as Closing | undefined
+    if (server === undefined || server === null) return
+    const { beforeClose } = server
+    server.beforeClose = () => {
+      this.#closing = true
+      return beforeClose?.call(server)
+    }
+  }
+
+  /** Called by Nest, where nobody told the server. */
+  onModuleDestroy(): void {
     this.#closing = true
   }
 }

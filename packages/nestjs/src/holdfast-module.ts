@@ -7,7 +7,13 @@ import {
   type ModuleMetadata,
   type Provider,
 } from '@nestjs/common'
-import { APP_FILTER, DiscoveryModule, DiscoveryService, MetadataScanner } from '@nestjs/core'
+import {
+  APP_FILTER,
+  DiscoveryModule,
+  DiscoveryService,
+  HttpAdapterHost,
+  MetadataScanner,
+} from '@nestjs/core'
 import { createHoldfast, type Driver, type HoldfastOptions, type StopOptions } from 'holdfast'
 import { UsageError } from 'holdfast/errors'
 import { expressErrors, type HttpErrorOptions } from 'holdfast/http'
@@ -15,6 +21,7 @@ import { type AmbientTransactions, ownTransactions } from './ambient.ts'
 import { CurrentTransaction } from './current-transaction.ts'
 import { HoldfastExceptionFilter } from './exception-filter.ts'
 import { HoldfastHealthIndicator } from './health-indicator.ts'
+import { assertKnown, type KnownOptions } from './known-options.ts'
 import { Runtime } from './runtime.ts'
 import { scheduleOf, tickMethodsOf } from './tick.ts'
 import { ANSWERS, HOLDFAST, RUNTIME } from './tokens.ts'
@@ -98,8 +105,9 @@ const providers: Provider[] = [
   },
   {
     provide: HoldfastHealthIndicator,
-    inject: [RUNTIME],
-    useFactory: (runtime: Runtime<unknown>) => new HoldfastHealthIndicator(runtime),
+    inject: [RUNTIME, HttpAdapterHost],
+    useFactory: (...args: ConstructorParameters<typeof HoldfastHealthIndicator>) =>
+      new HoldfastHealthIndicator(...args),
   },
   {
     provide: ANSWERS,
@@ -114,7 +122,7 @@ const providers: Provider[] = [
   },
 ]
 
-const knownOptions: Readonly<Record<keyof Options, true>> = {
+const knownOptions: KnownOptions<Options> = {
   driver: true,
   options: true,
   ambient: true,
@@ -129,11 +137,7 @@ function runtimeOf(options: Options): Runtime<unknown> {
     const subject = 'driver is missing: fromPg(pool), fromPrisma(prisma), …'
     throw new UsageError('OPTION_INVALID', { details: { option: 'driver', subject } })
   }
-  for (const option of Object.keys(options)) {
-    if (Object.hasOwn(knownOptions, option)) continue
-    const subject = `${option} is no option here; there are ${Object.keys(knownOptions).join(', ')}`
-    throw new UsageError('OPTION_INVALID', { details: { option, subject } })
-  }
+  assertKnown(options, knownOptions)
   // Looks at its settings, as it would in any other framework.
   expressErrors(options.answers)
   const hf = createHoldfast(options.driver, options.options)

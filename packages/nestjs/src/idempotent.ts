@@ -13,9 +13,11 @@ import {
   type HttpAnswer,
   type IdempotencyOptions,
   idempotentAnswer,
+  idempotentFetch,
   type ParsedRequest,
 } from 'holdfast/once'
 import { lastValueFrom, type Observable, of } from 'rxjs'
+import { holdBack } from './hold-back.ts'
 import { assertDone, assertPlain } from './outcome.ts'
 import type { Runtime } from './runtime.ts'
 import { RUNTIME } from './tokens.ts'
@@ -47,6 +49,8 @@ export function Idempotent<R extends NestRequest = NestRequest>(
 ): MethodDecorator & ClassDecorator {
   if (typeof options?.scope !== 'function')
     throw misused('Idempotent', 'scope has to say who asks: a function of the request')
+  // Looks at the rest of its settings, as it would in any other framework.
+  idempotentFetch(undefined as never, () => Promise.resolve({ status: 200 }), options as never)
   return applyDecorators(SetMetadata(noted, options), UseInterceptors(IdempotencyInterceptor))
 }
 
@@ -74,11 +78,14 @@ class IdempotencyInterceptor implements NestInterceptor {
     if (ambient.find() !== undefined)
       throw misused('Idempotent', 'a transaction is open around the route already')
     const before = headersOf(response)
+    const held = holdBack(response, sentItself)
     const work = async (tx: unknown): Promise<HttpAnswer> =>
       await ambient.run(tx, async () => {
         // Called anew for each attempt, inside: Nest runs the handler in the context of this call.
         const body = assertPlain(
-          assertDone(await lastValueFrom(next.handle(), { defaultValue: undefined })),
+          assertDone(
+            await held.run(() => lastValueFrom(next.handle(), { defaultValue: undefined })),
+          ),
         )
         const headers = newIn(headersOf(response), before)
         return { status: response.statusCode, headers, body }
@@ -86,7 +93,7 @@ class IdempotencyInterceptor implements NestInterceptor {
     const answer = await idempotentAnswer(hf.once, parsed(request), work, {
       ...options,
       scope: () => options.scope(request),
-    })
+    }).finally(() => held.release())
     const { httpAdapter } = this.#host
     for (const [name, value] of Object.entries(answer.headers ?? {}))
       httpAdapter.setHeader(response, name, value)
@@ -97,6 +104,10 @@ class IdempotencyInterceptor implements NestInterceptor {
 
 Inject(RUNTIME)(IdempotencyInterceptor, undefined, 0)
 Inject(HttpAdapterHost)(IdempotencyInterceptor, undefined, 1)
+
+function sentItself(): Error {
+  return misused('Idempotent', 'the handler sent its answer itself, before COMMIT: return it')
+}
 
 function optionsOf(context: ExecutionContext): IdempotencyOptions<NestRequest> {
   const options: unknown =

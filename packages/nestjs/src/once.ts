@@ -1,6 +1,7 @@
 import type { OnceOptions } from 'holdfast/once'
 import type { RunOptions } from 'holdfast/tx'
 import type { AsyncMethodDecorator } from './guarded.ts'
+import { assertKnown, onceOptions } from './known-options.ts'
 import { misused, wrapMethod } from './wrap-method.ts'
 
 /** Options of `@Once`. */
@@ -26,6 +27,7 @@ export function Once<A extends unknown[]>(
   options: OnceMethodOptions<A> = {},
 ): AsyncMethodDecorator<A> {
   if (typeof key !== 'function') throw misused('Once', 'give it a function that makes the key')
+  assertKnown(options, onceOptions)
   const { scope, payload, ...rest } = options
   return (target, name, descriptor) => {
     wrapMethod('Once', target, name, descriptor, async (runtime, self, given, method) => {

@@ -60,8 +60,9 @@ async function done(method: () => unknown): Promise<unknown> {
 }
 
 /** Of a transaction that is open already only the wait is ours to choose. */
-function waitingOf({ wait, waitMs, allowStaleSnapshot }: GuardOptions): AcquireOptions {
-  return given({ wait, waitMs, allowStaleSnapshot })
+function waitingOf(options: GuardOptions): AcquireOptions {
+  const { wait, waitMs, keepTransaction, allowStaleSnapshot } = options
+  return given({ wait, waitMs, keepTransaction, allowStaleSnapshot })
 }
 
 function memoryOf({ scope, keep, payload, wait }: OnceOptions): OnceOptions {

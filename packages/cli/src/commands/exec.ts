@@ -1,11 +1,11 @@
 import { constants, hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isHoldfastError } from 'holdfast/errors'
-import { createLeases, type Lease, type Leases } from 'holdfast/leases'
+import { createLeases, type Lease, type LeaseReading, type Leases } from 'holdfast/leases'
 import { type Call, type Command, Failed, failed, Misuse } from '../command.ts'
-import { type ExecTerms, execTerms } from '../exec/exec-terms.ts'
+import { type ExecTerms, execTerms, leastTtlSeconds } from '../exec/exec-terms.ts'
 import { GuardedCommand } from '../exec/guarded-command.ts'
-import type { Ended } from '../exec/guardian-words.ts'
+import type { Ended, NotStarted } from '../exec/guardian-words.ts'
 import { keepLease } from '../exec/keep-lease.ts'
 import { machineMs } from '../exec/machine-clock.ts'
 import { failureOf } from '../failure.ts'
@@ -20,6 +20,8 @@ const codes = {
   lost: 76,
   /** Something failed before the command ran. */
   notRun: 125,
+  /** The system did not start it; as shells tell it. */
+  notStarted: 126,
 } as const
 
 export const exec: Command = {
@@ -61,7 +63,10 @@ export const exec: Command = {
     }
     const wait =
       flags['no-wait'] === true ? 'nowait' : (secondsOf(flags['wait'], 'wait') ?? Infinity)
-    const terms = execTerms(secondsOf(flags['ttl'], 'ttl'), secondsOf(flags['grace'], 'grace'))
+    const terms = execTerms(
+      secondsOf(flags['ttl'], 'ttl', leastTtlSeconds),
+      secondsOf(flags['grace'], 'grace'),
+    )
     const signals = new PassedSignals(call)
     try {
       return await call.database(async (driver) => {
@@ -132,19 +137,27 @@ async function acquired(
   const options = { ttl: ttlMs, stopBefore: stopBeforeMs, renew: false, note }
   const lease = await leases.tryAcquire(name, options)
   if (lease !== undefined) return lease
-  const held = await leases.read(name)
-  const since = moment(held?.acquiredAt?.toISOString())
-  const holder = held?.note === undefined ? 'Somebody else' : `${held.note},`
-  const told = `${holder} has had the lease since ${since}`
-  if (wait !== 'nowait') tell(`Waiting: ${told}.`)
+  if (wait !== 'nowait') tell(`Waiting: ${holderIn(await leases.read(name))}.`)
   try {
     return await leases.acquire(name, { ...options, wait, signal })
   } catch (error) {
     if (!isHoldfastError(error, 'LEASE_TIMEOUT')) throw error
-    const message = `The command did not run. ${told}.`
+    // Whoever had it when the wait began may be gone.
+    const held = await leases.read(name).catch(() => undefined)
+    const message = `The command did not run. ${holderIn(held)}.`
     const next = 'Wait longer with --wait; `holdfast leases` shows who has it, and until when.'
     throw new Failed({ code: error.code, message, next }, codes.busy)
   }
+}
+
+/** Of a lease that is free, what is known is about the last holder. */
+function holderIn(held: LeaseReading | undefined): string {
+  if (held === undefined || held.state === 'free') return 'Somebody else took the lease'
+  const holder = held.note === undefined ? 'Somebody else' : `${held.note},`
+  const since = moment(held.acquiredAt?.toISOString())
+  return held.state === 'held'
+    ? `${holder} has had the lease since ${since}`
+    : `${holder} lost the lease that it has had since ${since}, and its delay is not over`
 }
 
 async function runUnder(
@@ -172,12 +185,23 @@ async function runUnder(
     void keepLease(lease, terms, stop.signal, (next) => command.allow(next))
     const ended = await command.ended
     if (ended === 'unknown') throw cut('the process that watches over the command was killed')
+    if ('reason' in ended) throw notStarted(ended)
     if (ended.cut) throw cut('the lease could not be renewed in time')
     return exitCode(ended)
   } finally {
     stop.abort()
     await released(call, lease)
   }
+}
+
+function notStarted({ reason }: NotStarted): Failed {
+  const isLong = reason === 'E2BIG'
+  const why = isLong ? `its arguments and environment are too long (${reason})` : reason
+  const message = `The command could not be started: ${why}.`
+  const next = isLong
+    ? 'Pass them in a file or on standard input.'
+    : 'Check the limits of this machine, and run it again.'
+  return new Failed({ code: 'COMMAND_NOT_STARTED', message, next }, codes.notStarted)
 }
 
 function cut(why: string): Failed {

@@ -7,12 +7,14 @@ export interface ExecTerms {
   readonly graceMs: number
   /** How long before the lease expires the command gets SIGTERM. */
   readonly stopBeforeMs: number
+  /** Between SIGKILL and expiry: what is left for whoever has to do it in the guardian's place. */
+  readonly spareMs: number
   readonly renewEveryMs: number
 }
 
 const defaultTtlMs = 30_000
 /** Below that, a machine that is busy for a moment would cost the command its life. */
-const leastTtlMs = 2_000
+export const leastTtlSeconds = 2
 const mostGraceMs = 10_000
 /** Between SIGKILL and expiry: for timers that are late, and for the kernel to end the processes. */
 const mostSpareMs = 5_000
@@ -22,7 +24,6 @@ export function execTerms(
   ttlMs: number = defaultTtlMs,
   graceMs: number = Math.min(mostGraceMs, ttlMs / 4),
 ): ExecTerms {
-  if (ttlMs < leastTtlMs) throw new Misuse('--ttl takes seconds, 2 or more.')
   const spareMs = Math.min(mostSpareMs, ttlMs / 5)
   const stopBeforeMs = graceMs + spareMs
   if (stopBeforeMs > ttlMs / 2) {
@@ -31,5 +32,5 @@ export function execTerms(
       `--grace can be ${most} s at most with a --ttl of ${ttlMs / 1_000} s: raise --ttl.`,
     )
   }
-  return { ttlMs, graceMs, stopBeforeMs, renewEveryMs: ttlMs / 3 }
+  return { ttlMs, graceMs, stopBeforeMs, spareMs, renewEveryMs: ttlMs / 3 }
 }

@@ -2,22 +2,28 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { ExecTerms } from './exec-terms.ts'
-import type { Ended, FromGuardian, ToGuardian } from './guardian-words.ts'
+import type { Ended, FromGuardian, NotStarted, ToGuardian } from './guardian-words.ts'
 import { machineMs } from './machine-clock.ts'
 import { endGroup } from './process-group.ts'
 
 const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 const program = fileURLToPath(new URL(`./guardian.${ending}`, import.meta.url))
 
-/** How often the guardian is asked whether it is there, as a part of how long it may be silent. */
-const askShare = 8
+/** How it ended; `unknown` if the guardian died before it. */
+export type Outcome = Ended | NotStarted | 'unknown'
+
+/** How often we look at the guardian and the clock, as a part of the time that is spare. */
+const lookShare = 4
 
 /** Our end of a command that a guardian runs; see guardian.ts. */
 export class GuardedCommand {
   readonly #guardian: ChildProcess
   readonly #terms: ExecTerms
-  readonly #ended = Promise.withResolvers<Ended | 'unknown'>()
+  readonly #ended = Promise.withResolvers<Outcome>()
   #until: number
+  /** From then on the guardian has had its time to end the command. */
+  #lateAt = Number.POSITIVE_INFINITY
+  #isLate = false
   #group: number | undefined
   #heardAt = machineMs()
   #asking: NodeJS.Timeout | undefined
@@ -30,6 +36,7 @@ export class GuardedCommand {
   ) {
     this.#terms = terms
     this.#until = until
+    this.#expectEnd()
     this.#guardian = spawn(process.execPath, [program, String(terms.graceMs)], {
       // A session of its own: what a terminal or a supervisor sends to our group does not reach it.
       detached: true,
@@ -41,7 +48,7 @@ export class GuardedCommand {
     // Nothing is sent to one that is gone, but its channel may notice later.
     this.#guardian.on('error', () => undefined)
     this.#send({ kind: 'spawn', command, until })
-    this.#asking = setInterval(() => this.#ask(), terms.ttlMs / 2 / askShare)
+    this.#asking = setInterval(() => this.#look(), terms.spareMs / lookShare)
   }
 
   /** Starts a guardian and, through it, the command. */
@@ -56,14 +63,15 @@ export class GuardedCommand {
     return started
   }
 
-  /** How it ended, and nothing of it runs any more; `unknown` if the guardian died before it. */
-  get ended(): Promise<Ended | 'unknown'> {
+  /** Nothing of it runs any more. */
+  get ended(): Promise<Outcome> {
     return this.#ended.promise
   }
 
   /** The command may run until then; 0 is at once. */
   allow(until: number): void {
     this.#until = until
+    this.#expectEnd()
     this.#send({ kind: 'until', until })
   }
 
@@ -77,20 +85,31 @@ export class GuardedCommand {
       this.#group = message.group
       this.#send({ kind: 'go' })
     }
-    if (message.kind !== 'ended') return
+    if (message.kind !== 'ended' && message.kind !== 'not-started') return
     clearInterval(this.#asking)
     this.#group = undefined
-    const { code, signal, cut } = message
-    this.#ended.resolve({ code, signal, cut })
+    const { kind: _, ...outcome } = message
+    this.#ended.resolve(outcome)
+  }
+
+  /** Half of what is spare is the guardian's, the other half is ours. */
+  #expectEnd(): void {
+    const { graceMs, spareMs } = this.#terms
+    this.#lateAt = Math.max(this.#until + graceMs, machineMs()) + spareMs / 2
   }
 
   #send(message: ToGuardian): void {
     if (this.#guardian.connected) this.#guardian.send(message, () => undefined)
   }
 
-  /** One that stands still would not notice if we did, too: it is replaced by an end. */
-  #ask(): void {
-    if (machineMs() - this.#heardAt > this.#terms.ttlMs / 2) this.#guardian.kill('SIGKILL')
+  /**
+   * A guardian that stands still would not notice if we did, too: it is replaced by an end. And it cannot end the
+   * command if the lease is over meanwhile: that is for us to do, before the lease expires.
+   */
+  #look(): void {
+    const now = machineMs()
+    this.#isLate ||= now >= this.#lateAt
+    if (this.#isLate || now - this.#heardAt > this.#terms.ttlMs / 2) this.#guardian.kill('SIGKILL')
     else this.#send({ kind: 'until', until: this.#until })
   }
 
@@ -105,6 +124,7 @@ export class GuardedCommand {
       group === undefined
         ? Promise.resolve()
         : endGroup(group, () => Math.min(this.#until, leftAt) + graceMs)
-    void gone.then(() => this.#ended.resolve('unknown'))
+    const outcome = this.#isLate ? { code: null, signal: null, cut: true } : 'unknown'
+    void gone.then(() => this.#ended.resolve(outcome))
   }
 }

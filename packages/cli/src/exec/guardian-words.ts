@@ -12,6 +12,13 @@ export type FromGuardian =
   | { readonly kind: 'spawned'; readonly group: number }
   | { readonly kind: 'alive' }
   | ({ readonly kind: 'ended' } & Ended)
+  | ({ readonly kind: 'not-started' } & NotStarted)
+
+/** The system did not start the command. */
+export interface NotStarted {
+  /** What it said: E2BIG, EAGAIN, … */
+  readonly reason: string
+}
 
 /** How the command ended. */
 export interface Ended {

@@ -35,22 +35,41 @@ function end(group: number): Promise<void> {
   return ending
 }
 
+/** Some reasons are thrown, such as arguments that are too long, and others told later. */
 function start(command: readonly string[]): void {
-  const started = spawn('/bin/sh', ['-c', gate, 'sh', ...command], {
-    detached: true,
-    stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
-  })
+  try {
+    watch(
+      spawn('/bin/sh', ['-c', gate, 'sh', ...command], {
+        detached: true,
+        stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+      }),
+    )
+  } catch (error) {
+    notStarted(error as NodeJS.ErrnoException)
+  }
+}
+
+function notStarted({ code, message }: NodeJS.ErrnoException): void {
+  tell({ kind: 'not-started', reason: code ?? message })
+  leave()
+}
+
+function leave(): void {
+  if (process.connected) process.disconnect()
+  process.exit(0)
+}
+
+function watch(started: ChildProcess): void {
   child = started
   // A command that is over does not read the line any more.
   started.stdio[3]?.on('error', () => undefined)
-  started.once('error', () => process.exit(1))
+  started.once('error', notStarted)
   started.once('spawn', () => tell({ kind: 'spawned', group: started.pid as number }))
   started.once('exit', (code, signal) => {
     // What it left running in its group has no lease once we have told of its end.
     void end(started.pid as number).then(() => {
       tell({ kind: 'ended', code, signal, cut })
-      if (process.connected) process.disconnect()
-      process.exit(0)
+      leave()
     })
   })
 }

@@ -160,6 +160,22 @@ describe('U12: every failure has a code and a next step, for people and for mach
     expect(text).toContain('Check host and port')
   })
 
+  /** Nothing to wait for: a person looks, and has mistyped it. */
+  const atOnceMs = 2_000
+  test.each(
+    ofDatabase.flatMap((line) => [
+      [line, '127.0.0.1:1', 'ECONNREFUSED'] as const,
+      [line, 'nowhere.invalid', 'ENOTFOUND'] as const,
+    ]),
+  )('%s: a wrong host, %s, is told at once', async (line, host, code) => {
+    const began = performance.now()
+    const { err } = await said(line, true, `postgres://u:s3cret@${host}/x`)
+    const passedMs = performance.now() - began
+    expect(JSON.parse(err)).toMatchObject({ error: { code } })
+    expect(err).not.toContain('s3cret')
+    expect(passedMs).toBeLessThan(atOnceMs)
+  })
+
   test.each(ofSchema)('%s: no schema', async (line) => {
     const { code, exit, text } = await failure(line, empty)
     expect([code, exit]).toEqual(['SCHEMA_MISSING', failedBy(line)])

@@ -60,6 +60,22 @@ describe('exit codes', () => {
     expect(code).toBe(127)
   })
 
+  test('a command whose arguments are too long gives 126, says so, and frees the lease', async () => {
+    const { code, out, err } = await runCommand(
+      ['exec', '--lock', 'deploy', '--json', '--', 'echo', 'x'.repeat(200_000)],
+      { DATABASE_URL: url },
+    )
+    expect([code, out]).toEqual([126, ''])
+    expect(JSON.parse(err)).toEqual({
+      error: {
+        code: 'COMMAND_NOT_STARTED',
+        message: expect.stringMatching(/could not be started.*too long.*E2BIG/),
+        next: expect.stringContaining('file'),
+      },
+    })
+    expect(await leaseNow()).toMatchObject({ state: 'free' })
+  })
+
   test('arguments and flags after -- are the command’s, with all that is in them', async () => {
     const args = ['--json', '--', '$HOME', 'a  b', `it's`, '']
     const print = 'process.stdout.write(JSON.stringify(process.argv.slice(1)))'
@@ -128,6 +144,35 @@ describe('while somebody else has it', () => {
     holder.signal('SIGTERM')
     expect(await holder.ended()).toBe(143)
     expect(await next.ended()).toBe(5)
+  })
+
+  test('who has it when the wait is over is told, and not who had it when it began', async () => {
+    const lease = await createLeases(fromPg(pool)).acquire('deploy', { note: 'first, process 1' })
+    await using waiting = exec(['--wait', '2'], 'echo ran')
+    await waiting.tells(/^Waiting: first, process 1, has had the lease/)
+    await pool.query(`UPDATE holdfast.lease SET note = 'second, process 2'`)
+    expect(await waiting.ended()).toBe(75)
+    await lease.release()
+    expect(waiting.err).toMatch(/The command did not run\. second, process 2, has had the lease/)
+  })
+
+  test('whoever has given it back is not told to have it', async () => {
+    const before = await createLeases(fromPg(pool)).acquire('deploy', { note: 'first, process 1' })
+    await before.release()
+    const other = await pool.connect()
+    try {
+      // As for the moment in which somebody takes it.
+      await other.query('BEGIN; SELECT FROM holdfast.lease FOR UPDATE')
+      const { code, err } = await runCommand(
+        ['exec', '--lock', 'deploy', '--no-wait', '--', 'echo', 'ran'],
+        { DATABASE_URL: url },
+      )
+      expect([code, err]).toEqual([75, expect.stringMatching(/did not run\. Somebody else took/)])
+      expect(err).not.toContain('first')
+    } finally {
+      await other.query('ROLLBACK')
+      other.release()
+    }
   })
 
   test('a signal ends the wait as it would end the command', async () => {
@@ -270,7 +315,15 @@ test('flags that do not fit together are refused', async () => {
     [['exec', '--lock', 'a', 'true'], /Put -- before the command/],
     [['exec', '--lock', 'a', '--lock', 'b', '--', 'true'], /--lock is given twice/],
     [['exec', '--lock', 'a', '--no-wait', '--wait', '1', '--', 'true'], /cannot be used together/],
-    [['exec', '--lock', 'a', '--ttl', '1', '--', 'true'], /--ttl takes seconds, 2 or more/],
+    ...['1', '0.05', '30s', '-5', '1e3', '100000'].map((ttl): [string[], RegExp] => [
+      ['exec', '--lock', 'a', `--ttl=${ttl}`, '--', 'true'],
+      /^--ttl takes a number of seconds without a unit, from 2 to 99999\.$/m,
+    ]),
+    [['exec', '--lock', 'a', '--ttl=', '--', 'true'], /^--ttl is empty\.$/m],
+    [
+      ['exec', '--lock', 'a', '--wait', '2m', '--', 'true'],
+      /^--wait takes a number of seconds without a unit, from 0\.1 to 99999\.$/m,
+    ],
     [['exec', '--lock', 'a', '--grace', '20', '--', 'true'], /--grace can be 10 s at most/],
   ]
   for (const [args, message] of lines) {

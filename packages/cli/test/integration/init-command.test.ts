@@ -128,7 +128,7 @@ describe('init', () => {
   })
 
   test('says so where it finds none', async () => {
-    const at = project('none', ['mysql2'])
+    const at = project('none', ['left-pad'])
     for (const place of [at, dirname(folder)]) {
       const { code, err } = await runCommand(['init', '--json'], {}, place)
       expect([code, JSON.parse(err)]).toMatchObject([1, { error: { code: 'NOT_FOUND' } }])

@@ -3,6 +3,9 @@ import { once } from 'node:events'
 import { sendSignal, waitUntil } from '@holdfast/testkit'
 import { command, environmentWith } from './run-command.ts'
 
+/** What two processes may take to start from the sources, on a busy machine. */
+const startMs = 45_000
+
 /** `holdfast exec` as a process, and what it runs: a shell that says who it is and then does `script`. */
 export class ExecProcess implements AsyncDisposable {
   readonly #process: ChildProcess
@@ -43,15 +46,17 @@ export class ExecProcess implements AsyncDisposable {
       if (this.#process.exitCode !== null) throw new Error(`it did not run: ${this.#err}`)
       return undefined
     }
-    return await waitUntil('the command runs', look, { limitMs: 45_000 })
+    return await waitUntil('the command runs', look, { limitMs: startMs })
   }
 
   async says(text: string): Promise<void> {
-    await waitUntil(`it says ${text}`, () => this.#out.includes(text) || undefined)
+    const look = (): true | undefined => this.#out.includes(text) || undefined
+    await waitUntil(`it says ${text}`, look, { limitMs: startMs })
   }
 
   async tells(pattern: RegExp): Promise<void> {
-    await waitUntil(`it tells ${pattern}`, () => pattern.test(this.#err) || undefined)
+    const look = (): true | undefined => pattern.test(this.#err) || undefined
+    await waitUntil(`it tells ${pattern}`, look, { limitMs: startMs })
   }
 
   signal(name: NodeJS.Signals): void {

@@ -8,7 +8,15 @@ const codes = Object.keys(errorCodes) as ErrorCode[]
 const blocker = { pid: 7, name: 'cart:1', ageMs: 5, state: 'active', query: '' }
 
 describe('an error of the library', () => {
-  test.each(codes)('%s: the next step is apart from the message', (code) => {
+  test('a missing schema is told in words of the command line', () => {
+    const { next } = failureOf(new HoldfastError('SCHEMA_MISSING'))
+    expect(next).toMatch(/^Run `holdfast migrate`/)
+    expect(next).toContain('--schema')
+    expect(next).not.toContain('createHoldfast')
+  })
+
+  const asTheyAre = codes.filter((code) => code !== 'SCHEMA_MISSING')
+  test.each(asTheyAre)('%s: the next step is apart from the message', (code) => {
     const { next, what } = errorCodes[code]
     expect(failureOf(new HoldfastError(code))).toEqual({ code, message: `${code}: ${what}`, next })
     const about = new HoldfastError(code, { details: { subject: 'it' }, blockers: [blocker] })

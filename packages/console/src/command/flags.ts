@@ -76,6 +76,8 @@ const flags = {
 /** Reads flags first, then the environment. @throws Misuse */
 export function wishOf(args: readonly string[], environment: Environment): Wish {
   const { values, positionals } = parsed(args)
+  const empty = Object.entries(values).find(([, value]) => value === '')
+  if (empty !== undefined) throw new Misuse(`--${empty[0]} is empty.`)
   const help = values.help === true
   const version = values.version === true
   const publicUrl = publicUrlOf(values['public-url'])

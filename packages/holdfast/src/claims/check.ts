@@ -1,31 +1,28 @@
-import type { Driver, Executor, Transaction } from '../core/driver.ts'
+import type { ClaimFinding } from '../core/claim-finding.ts'
+import type { Driver, Executor, Row, Transaction } from '../core/driver.ts'
 import {
   describeTable,
   type FoundColumn,
+  grantRows,
   indexesOnly,
   isServedByIndex,
   probesOf,
+  usageOf,
 } from '../engines/postgres/claims/check.ts'
+import type { FinishLayout, TakeLayout } from '../engines/postgres/claims/finish.ts'
 import { withOperators } from '../engines/postgres/sql/own-operators.ts'
-import type { LeaseSettings } from './layout.ts'
+import type { PerKey } from './layout.ts'
 import { isTrue } from '../core/is-true.ts'
+import { askEach } from '../tx/ask-each.ts'
 
-/** One thing about a table that is not as claims need it. */
-export interface ClaimFinding {
-  readonly code:
-    | 'table-missing'
-    | 'column-missing'
-    | 'column-nullable'
-    | 'column-type'
-    | 'column-name'
-    | 'key-type'
-    | 'key-not-unique'
-    | 'index-missing'
-  /** What it is about: `table outbox`, `column outbox.claim_token`. */
-  readonly object: string
-  readonly what: string
-  /** SQL to run, or a sentence where there is none. */
-  readonly fix: string
+export type { ClaimFinding } from '../core/claim-finding.ts'
+
+/** Claims of either mode, as far as their table is concerned. */
+export interface OverTable {
+  readonly layout: TakeLayout & Partial<FinishLayout>
+  readonly perKey: (Pick<PerKey, 'column' | 'limit'> & Partial<PerKey>) | undefined
+  /** The table is one of Holdfast's own. */
+  readonly isOurs?: boolean
 }
 
 /** Claims would not work at all; the others are slow or surprising. */
@@ -40,14 +37,32 @@ const why = {
   count: 'no index counts the rows of a key that are in flight, so every claim reads the table.',
 } as const
 
-/** Asks the catalogue for the columns, and the planner whether it has the indexes. */
-export async function checkTable<Tx>(
+/** On every primary; what several of them lack alike is told once. */
+export async function checkTables<Tx>(
   driver: Driver<Tx>,
-  settings: LeaseSettings,
+  settings: OverTable,
+  first: typeof checkColumns = checkColumns,
+): Promise<{
+  readonly findings: readonly ClaimFinding[]
+  readonly asked: number
+  readonly failure: Error | undefined
+}> {
+  const { answers, failure } = await askEach(driver, (primary) =>
+    checkTable(primary, settings, first),
+  )
+  const findings = new Map(answers.flat().map((each) => [`${each.object}: ${each.what}`, each]))
+  return { findings: [...findings.values()], asked: answers.length, failure }
+}
+
+/** Asks the catalogue, and then the planner whether it has the indexes. */
+async function checkTable<Tx>(
+  driver: Driver<Tx>,
+  settings: OverTable,
+  first: typeof checkColumns,
 ): Promise<ClaimFinding[]> {
   return await driver.transaction(
     async (transaction) => {
-      const findings = await checkColumns(transaction, settings)
+      const findings = await first(transaction, settings)
       if (findings.some(isHole)) return findings
       return [...findings, ...(await checkIndexes(driver, transaction, settings))]
     },
@@ -55,21 +70,45 @@ export async function checkTable<Tx>(
   )
 }
 
-/** What the catalogue says about the columns. */
+/** What the catalogue says about the columns, whoever asks. */
 export async function checkColumns(
   executor: Executor,
-  { layout, perKey }: LeaseSettings,
+  { layout, perKey }: OverTable,
 ): Promise<ClaimFinding[]> {
-  const table = layout.table.table
+  return columnsFrom(await executor.query(describeTable(layout)), layout, perKey?.column)
+}
+
+/** The same, and whether this role may claim rows of the table. */
+export async function checkUse(
+  executor: Executor,
+  { layout, perKey }: OverTable,
+): Promise<ClaimFinding[]> {
   const rows = await executor.query(describeTable(layout))
+  const about = columnsFrom(rows, layout, perKey?.column)
+  return [...about, ...rightsFrom(rows, layout, perKey?.column)]
+}
+
+function columnsFrom(
+  rows: readonly Row[],
+  layout: OverTable['layout'],
+  turn: string | undefined,
+): ClaimFinding[] {
+  const { table, schema } = layout.table
   if (rows.length === 0) {
     return [
-      {
-        code: 'table-missing' as const,
-        object: `table ${table}`,
-        what: 'is not there, or not in the search_path of this role.',
-        fix: 'Create it, or name its schema: { schema, table }.',
-      },
+      schema === undefined
+        ? {
+            code: 'table-missing',
+            object: `table ${table}`,
+            what: 'is not there, or not in the search_path of this role.',
+            fix: 'Create it, or name its schema: { schema, table }.',
+          }
+        : {
+            code: 'table-missing',
+            object: `table ${schema}.${table}`,
+            what: 'is not there, or in a schema that this role may not use.',
+            fix: `Create it, or let this role use its schema: ${usageOf(schema)}.`,
+          },
     ]
   }
   const columns = new Map(
@@ -80,11 +119,13 @@ export async function checkColumns(
         type: String(row['type']),
         notNull: isTrue(row['notNull']),
         compound: isTrue(row['compound']),
+        readable: isTrue(row['readable']),
+        writable: isTrue(row['writable']),
       } satisfies FoundColumn,
     ]),
   )
   return [
-    ...aboutColumns(layout, perKey?.column, columns),
+    ...aboutColumns(layout, turn, columns),
     ...(isTrue(rows[0]?.['unique']) ? [] : [notUnique(table, layout.key)]),
   ]
 }
@@ -93,7 +134,7 @@ export async function checkColumns(
 export async function checkIndexes<Tx>(
   driver: Driver<Tx>,
   transaction: Transaction<Tx>,
-  { layout: given, perKey }: LeaseSettings,
+  { layout: given, perKey }: OverTable,
 ): Promise<ClaimFinding[]> {
   const findings: ClaimFinding[] = []
   const layout = await withOperators(driver, transaction, given)
@@ -110,31 +151,80 @@ export async function checkIndexes<Tx>(
   return findings
 }
 
-function aboutColumns(
-  layout: LeaseSettings['layout'],
+/** Columns that claims write, and those that the options name beside them. */
+function columnsOf(
+  layout: OverTable['layout'],
   turn: string | undefined,
-  columns: ReadonlyMap<string, FoundColumn>,
-): ClaimFinding[] {
+): { readonly written: readonly string[]; readonly needed: readonly string[] } {
   const { maxAttempts } = layout
-  const needed = [
-    ...layout.key,
+  const isNamed = (column: string | undefined): column is string => column !== undefined
+  const written = [
     layout.status,
     layout.token,
     layout.leaseUntil,
     layout.attempts,
     layout.runAt,
-    layout.priority?.column,
     layout.error,
     layout.holder,
     layout.finishedAt,
+  ].filter(isNamed)
+  const needed = [
+    ...layout.key,
+    ...written,
+    layout.priority?.column,
     turn,
-    typeof maxAttempts === 'number' ? undefined : maxAttempts.column,
+    typeof maxAttempts === 'object' ? maxAttempts.column : undefined,
     ...layout.order,
     ...layout.where.map(([column]) => column),
     ...(layout.columns ?? []),
-  ].filter((column) => column !== undefined)
+  ].filter(isNamed)
+  return { written: [...new Set(written)], needed: [...new Set(needed)] }
+}
+
+/** What this role may not do with the table, as one finding. */
+function rightsFrom(
+  rows: readonly Row[],
+  layout: OverTable['layout'],
+  turn: string | undefined,
+): ClaimFinding[] {
+  const { written, needed } = columnsOf(layout, turn)
+  const isWhole = layout.columns === undefined && layout.texts === undefined
+  const lacking = (right: string, isUsed: (name: string) => boolean): readonly string[] =>
+    rows
+      .filter((row) => isUsed(String(row['name'])) && !isTrue(row[right]))
+      .map((row) => String(row['name']))
+  const unread = lacking('readable', (name) => isWhole || needed.includes(name))
+  // Rows that are only taken keep their time.
+  const changed =
+    layout.token === undefined ? written.filter((name) => name !== layout.runAt) : written
+  const unwritten = lacking('writable', (name) => changed.includes(name))
+  const deletes = layout.done === undefined
+  const isKept = deletes && rows.length > 0 && !isTrue(rows[0]?.['deletable'])
+  const acts = [
+    ...(unread.length === 0 ? [] : [`read ${unread.join(', ')}`]),
+    ...(unwritten.length === 0 ? [] : [`update ${unwritten.join(', ')}`]),
+    ...(isKept ? ['delete rows'] : []),
+  ]
+  if (acts.length === 0) return []
+  const role = String(rows[0]?.['role'])
+  return [
+    {
+      code: 'privilege-missing',
+      object: `table ${layout.table.table}`,
+      what: `does not let the role ${role} ${acts.join('; ')}.`,
+      fix: grantRows(layout.table, role, deletes),
+    },
+  ]
+}
+
+function aboutColumns(
+  layout: OverTable['layout'],
+  turn: string | undefined,
+  columns: ReadonlyMap<string, FoundColumn>,
+): ClaimFinding[] {
+  const { needed } = columnsOf(layout, turn)
   const object = (column: string): string => `column ${layout.table.table}.${column}`
-  const missing = [...new Set(needed)]
+  const missing = needed
     .filter((column) => !columns.has(column))
     .map(
       (column): ClaimFinding => ({
@@ -182,7 +272,7 @@ function aboutColumns(
 
 /** Names of our own begin so: a column of the same name could not be told from ours. */
 function ourNames(
-  { table, columns: selected, texts }: LeaseSettings['layout'],
+  { table, columns: selected, texts }: OverTable['layout'],
   needed: readonly string[],
   columns: ReadonlyMap<string, FoundColumn>,
 ): ClaimFinding[] {

@@ -1,9 +1,7 @@
 import { hostname } from 'node:os'
 import type { Driver, Row } from '../core/driver.ts'
-import { holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
-import { askEach, type EachAnswer } from '../tx/ask-each.ts'
-import { checkTable, type ClaimFinding, isHole } from './check.ts'
+import { checkTables, checkUse, type ClaimFinding, isHole } from './check.ts'
 import { type Claim, claimsGiven, type FailOutcome, isClaim, type Outcome } from './claim.ts'
 import { createDead, type DeadRows } from './dead.ts'
 import { type ClaimsOptions, invalid, leaseSettings, text } from './layout.ts'
@@ -11,6 +9,7 @@ import { type FailOptions, LeaseClaims, type LeaseVerbs, type Recovered } from '
 import { ShardedClaims } from './sharded-claims.ts'
 import type { RunOptions, Worker } from './run-options.ts'
 import { runTerms } from './run-terms.ts'
+import { tableUnfit } from './table-failure.ts'
 import { startWorker } from './worker.ts'
 import { optionsGiven } from '../core/known-options.ts'
 import { failOptions, recoverOptions } from './known-options.ts'
@@ -25,7 +24,7 @@ export interface Claims<Tx, R> {
    * ask at the same moment share a statement.
    *
    * @example const claims = await outbox.claim(100)
-   * @throws OPTION_INVALID, TX_NESTED, COMMIT_UNKNOWN
+   * @throws OPTION_INVALID, CLAIM_TABLE_UNFIT, TX_NESTED, COMMIT_UNKNOWN
    */
   claim(limit?: number): Promise<readonly Claim<R>[]>
   /**
@@ -88,7 +87,7 @@ export interface Claims<Tx, R> {
   run(options: RunOptions<Tx, R>): Promise<Worker>
   /**
    * Compares the table with what claims need: columns, and indexes that fit the order and the
-   * predicate, as the planner sees them. An empty list means that all is well. Changes nothing.
+   * predicate, as the planner sees them, and what this role may do. An empty list means that all is well. Changes nothing.
    */
   check(): Promise<readonly ClaimFinding[]>
   /** Rows that had their last attempt. Needs `columns.attempts`. */
@@ -98,6 +97,7 @@ export interface Claims<Tx, R> {
 /** How rows are read where not all of the table comes back as it is. */
 export interface Reading<R> {
   readonly texts?: readonly string[]
+  readonly isOurs?: boolean
   readonly read: (row: Row) => R
 }
 
@@ -105,9 +105,9 @@ export interface Reading<R> {
 export function createLeaseClaims<Tx, R>(
   driver: Driver<Tx>,
   options: ClaimsOptions,
-  { texts, read }: Reading<R> = { read: (row) => row as R },
+  { texts, isOurs = false, read }: Reading<R> = { read: (row) => row as R },
 ): Claims<Tx, R> {
-  const settings = leaseSettings(options, texts)
+  const settings = { ...leaseSettings(options, texts), isOurs }
   const holder = options.holder ?? `${hostname()}:${process.pid}`
   text(holder, 'holder')
   const lease: LeaseVerbs<Tx, R> =
@@ -126,8 +126,6 @@ export function createLeaseClaims<Tx, R>(
       lease.tellLost(outcome.lost, verb)
       return outcome
     }
-  const checkTables = (): Promise<EachAnswer<readonly ClaimFinding[]>> =>
-    askEach(driver, (primary) => checkTable(primary, settings))
   return {
     async claim(...args: readonly unknown[]) {
       const alone = typeof args[0] === 'number' || args.length === 0 || isNothing(args)
@@ -150,21 +148,19 @@ export function createLeaseClaims<Tx, R>(
     async run(runOptions) {
       const terms = runTerms(runOptions, settings.leaseMs)
       const { table } = settings.layout.table
-      const { answers, failure } = await checkTables()
+      const { findings, asked, failure } = await checkTables(driver, settings, checkUse)
       // One of several primaries that cannot be asked is no reason to leave alone what the others have.
-      if (failure !== undefined && answers.length === 0) throw failure
-      const holes = distinct(answers).filter(isHole)
-      if (holes.length > 0) {
-        throw holdfastError('CLAIM_TABLE_UNFIT', { details: { subject: table, findings: holes } })
-      }
+      if (failure !== undefined && asked === 0) throw failure
+      const holes = findings.filter(isHole)
+      if (holes.length > 0) throw tableUnfit(settings, holes)
       if (failure !== undefined)
         publish(channels.claimsTrouble, { table, during: 'claim', error: failure })
       return startWorker(driver, lease, terms)
     },
     async check() {
-      const { answers, failure } = await checkTables()
+      const { findings, failure } = await checkTables(driver, settings, checkUse)
       if (failure !== undefined) throw failure
-      return distinct(answers)
+      return findings
     },
     dead: createDead(driver, settings, {
       key: settings.layout.key,
@@ -173,13 +169,6 @@ export function createLeaseClaims<Tx, R>(
       read,
     }),
   }
-}
-
-/** What several primaries lack alike is told once. */
-function distinct(findings: readonly (readonly ClaimFinding[])[]): readonly ClaimFinding[] {
-  return [
-    ...new Map(findings.flat().map((each) => [`${each.object}: ${each.what}`, each])).values(),
-  ]
 }
 
 /** A claim, and no handle of a client: one of Prisma has whatever the models are called. */

@@ -1,5 +1,4 @@
 import type { Driver, Row } from '../core/driver.ts'
-import { needingTables } from '../tx/call-function.ts'
 import { createDead, type DeadRows } from './dead.ts'
 import { leaseSettings } from './layout.ts'
 import { workTable } from './work-table.ts'
@@ -44,19 +43,14 @@ export function createDeadJobs<Tx, P = unknown>(
 ): DeadRows<DeadJob<P>> {
   assertDriver(driver, 'createDeadJobs')
   const { queue, schema = 'holdfast' } = optionsGiven(given, deadJobsOptions)
-  const dead = createDead(driver, leaseSettings(workTable(schema, queue), undefined), {
+  const settings = { ...leaseSettings(workTable(schema, queue), undefined), isOurs: true }
+  return createDead(driver, settings, {
     // The id alone: nobody who looks at a job knows its bucket.
     key: ['id'],
     listedBy: ['queue', 'run_at', 'bucket', 'id'],
     asJson: true,
     read: readJob<P>,
   })
-  return {
-    list: (options) => needingTables(dead.list(options)),
-    get: (key) => needingTables(dead.get(key)),
-    retry: (keys, options) => needingTables(dead.retry(keys, options)),
-    delete: (keys, options) => needingTables(dead.delete(keys, options)),
-  }
 }
 
 function readJob<P>(row: Row): DeadJob<P> {

@@ -13,10 +13,10 @@ import {
 } from '../engines/postgres/claims/dead.ts'
 import { askEach, askOne } from '../tx/ask-each.ts'
 import { withOperators } from '../engines/postgres/sql/own-operators.ts'
-import { schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { invalid, type LeaseSettings, positive } from './layout.ts'
 import { aloneOn } from './sending.ts'
+import { overTable } from './table-failure.ts'
 import { optionsGiven } from '../core/known-options.ts'
 import { deadOptions, listOptions } from './known-options.ts'
 
@@ -94,9 +94,12 @@ export interface DeadReading<R> {
 /** Over one table, on all primaries that have a part of it. */
 export function createDead<Tx, R>(
   driver: Driver<Tx>,
-  { layout: whole, bucket }: LeaseSettings,
+  settings: LeaseSettings,
   { read, ...reading }: DeadReading<R>,
 ): DeadRows<R> {
+  const { layout: whole, bucket } = settings
+  const ask: Ask<Tx> = (primary, layout, statementOf) =>
+    overTable({ ...settings, layout }, primary.alone, askOn(primary, layout, statementOf))
   const primaries = primariesOf(driver).length
   const schema = driver.shards?.schema
   const shard = schema === undefined || bucket === undefined ? undefined : { schema, bucket }
@@ -145,7 +148,7 @@ export function createDead<Tx, R>(
     assertNotNested(driver)
     const [done, taken] = [new Set<readonly string[]>(), new Set<readonly string[]>()]
     const { failure } = await askEach(driver, (primary) =>
-      changeOn(primary, layout, verb, keys, done, taken),
+      changeOn(ask, primary, layout, verb, keys, done, taken),
     )
     const { table } = layout.table
     publish(channels.claimsIntervened, { table, verb, done: done.size, asked: keys.length, by })
@@ -217,6 +220,7 @@ function isKeyValue(value: unknown): boolean {
 
 /** Whose unique key is taken is found by halves: a statement fails as a whole. */
 async function changeOn<Tx>(
+  ask: Ask<Tx>,
   driver: Driver<Tx>,
   layout: DeadLayout,
   verb: DeadVerb,
@@ -235,12 +239,19 @@ async function changeOn<Tx>(
       return
     }
     const middle = Math.ceil(keys.length / 2)
-    await changeOn(driver, layout, verb, keys.slice(0, middle), done, taken)
-    await changeOn(driver, layout, verb, keys.slice(middle), done, taken)
+    await changeOn(ask, driver, layout, verb, keys.slice(0, middle), done, taken)
+    await changeOn(ask, driver, layout, verb, keys.slice(middle), done, taken)
   }
 }
 
-async function ask<Tx>(
+/** The answer of one primary to a statement about dead rows. */
+type Ask<Tx> = (
+  primary: Driver<Tx>,
+  layout: DeadLayout,
+  statementOf: (fitting: DeadLayout) => Statement,
+) => Promise<readonly Row[]>
+
+async function askOn<Tx>(
   driver: Driver<Tx>,
   layout: DeadLayout,
   statementOf: (fitting: DeadLayout) => Statement,
@@ -252,7 +263,7 @@ async function ask<Tx>(
     if (sqlStateOf(error)?.startsWith('22') === true) {
       throw invalid('key', 'or after has a value that its column cannot have')
     }
-    throw schemaMissing(error) ?? error
+    throw error
   }
 }
 

@@ -139,6 +139,8 @@ export interface LeaseSettings {
   readonly perKey: PerKey | undefined
   /** The column with the bucket, if rows move with it. */
   readonly bucket: string | undefined
+  /** The table is one of Holdfast's own. */
+  readonly isOurs?: boolean
 }
 
 export function leaseSettings(

@@ -25,12 +25,12 @@ import {
 } from '../engines/postgres/claims/finish.ts'
 import { lockTurns, nextTurns, noteClaims, turnsOf } from '../engines/postgres/claims/turns.ts'
 import { withOperators } from '../engines/postgres/sql/own-operators.ts'
-import { needingSchema } from '../tx/call-function.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'
 import { type Claim, claimsOf, type FailOutcome, type HeldClaim } from './claim.ts'
 import { Gathering } from './gathering.ts'
 import { isLimited, type LeaseSettings, positive } from './layout.ts'
 import { aloneOn, joinedTo, sendAgain } from './sending.ts'
+import { overTable } from './table-failure.ts'
 
 /** How claims fail. */
 export interface FailOptions {
@@ -113,13 +113,14 @@ export class LeaseClaims<Tx, R> {
       assertNotNested(this.#driver)
       return await this.#claiming.add(limit)
     }
-    return await this.#claimOn(await joinedTo(this.#driver, tx), limit, true)
+    const transaction = await joinedTo(this.#driver, tx)
+    return await this.#overTable(this.#claimOn(transaction, limit, true), transaction.beside)
   }
 
   /** Claims for several callers at once; the oldest rows go to who asked first. */
   async #claimFor(limits: readonly number[]): Promise<HeldClaim<R>[][]> {
     const limit = limits.reduce((sum, each) => sum + each, 0)
-    const claims = await this.#claimAlone(limit)
+    const claims = await this.#overTable(this.#claimAlone(limit))
     return limits.map((each) => claims.splice(0, each))
   }
 
@@ -159,6 +160,11 @@ export class LeaseClaims<Tx, R> {
     return claims
   }
 
+  /** @throws CLAIM_TABLE_UNFIT */
+  async #overTable<T>(asking: Promise<T>, beside?: Executor): Promise<T> {
+    return await overTable(this.settings, beside ?? this.#driver.alone, asking)
+  }
+
   /** With the operators of its columns' types. */
   async #layout(on: Executor): Promise<FinishLayout> {
     return await withOperators(this.#driver, on, this.settings.layout)
@@ -170,7 +176,7 @@ export class LeaseClaims<Tx, R> {
     rate: RateLimit,
     claimed: Readonly<Record<string, number>>,
   ): Promise<void> {
-    if (Object.keys(claimed).length > 0) await needingSchema(on.query(noteClaims(rate, claimed)))
+    if (Object.keys(claimed).length > 0) await on.query(noteClaims(rate, claimed))
   }
 
   /** Whose turn it is, if there are turns at all; `none` if nobody has anything to do. */
@@ -184,9 +190,7 @@ export class LeaseClaims<Tx, R> {
     const request = { column: perKey.column, most: limit, after: this.#lastTurn }
     const limited = isLimited(perKey)
     const asking = limited ? lockTurns(layout, request, perKey) : nextTurns(layout, request)
-    const found = await (perKey.rate === undefined
-      ? on.query(asking)
-      : needingSchema(on.query(asking)))
+    const found = await on.query(asking)
     const keys = found.map((row) => String(row['#key']))
     if (keys.length === 0) return 'none'
     if (limited) this.#noteLocks(found)
@@ -215,10 +219,8 @@ export class LeaseClaims<Tx, R> {
     if (claims.length === 0) return { kept: [], lost: [], dead: [] }
     const transaction = await joinedTo(this.#driver, tx)
     const items = claims.map((claim) => this.#itemOf(claim, verb, options))
-    const outcome = outcomeOf(
-      claims,
-      await this.#finish(verb, items, (statement) => transaction.query(statement), true),
-    )
+    const finishing = this.#finish(verb, items, (statement) => transaction.query(statement), true)
+    const outcome = outcomeOf(claims, await this.#overTable(finishing, transaction.beside))
     this.tellLost(outcome.lost, verb)
     if (outcome.lost.length > 0) {
       throw holdfastError('CLAIM_LOST', { details: { lost: outcome.lost.map(({ key }) => key) } })
@@ -281,7 +283,7 @@ export class LeaseClaims<Tx, R> {
       inDoubt = sent.doubted
       return sent.rows
     }
-    const answer = await this.#finish(verb, calls.flat(), send, false)
+    const answer = await this.#overTable(this.#finish(verb, calls.flat(), send, false))
     // A row that is gone or free again does not tell whether that was the first call or somebody else.
     const { done = null } = this.settings.layout
     const tells = verb === 'heartbeat' || (verb === 'complete' && done !== null)
@@ -334,14 +336,16 @@ export class LeaseClaims<Tx, R> {
   async recover(limit: number): Promise<RecoveredSome> {
     positive(limit, 'limit')
     assertNotNested(this.#driver)
-    const on = aloneOn(this.#driver)
-    const layout = await this.#layout(on)
-    const [row] = await on.query(recoverRows(layout, limit))
+    const [row] = await this.#overTable(this.#recoverOn(aloneOn(this.#driver), limit))
     const recovered = { freed: Number(row?.['freed']), dead: Number(row?.['dead']) }
     if (recovered.freed > 0) {
-      publish(channels.claimsRecovered, { table: layout.table.table, ...recovered })
+      publish(channels.claimsRecovered, { table: this.settings.layout.table.table, ...recovered })
     }
     return recovered
+  }
+
+  async #recoverOn(on: Executor, limit: number): Promise<readonly Row[]> {
+    return await on.query(recoverRows(await this.#layout(on), limit))
   }
 
   /** Publishes that claims were lost. */

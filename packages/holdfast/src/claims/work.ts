@@ -9,7 +9,6 @@ import { enqueueWork } from '../engines/postgres/claims/work.ts'
 import type { ResolveOptions } from '../tx/ask-again.ts'
 import { needingTables, schemaMissing } from '../tx/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
-import type { ClaimFinding } from './check.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
 import { createDeadJobs, type DeadJob } from './dead-jobs.ts'
 import type { DeadRows } from './dead.ts'
@@ -129,12 +128,10 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, given: WorkOptio
       ...workTable(schema, queue),
       ...(perScope === undefined ? {} : { perKey: perScopeOf(perScope, schema) }),
     },
-    { texts: ['id', 'scope', 'priority', 'payload'], read: readItem },
+    { texts: ['id', 'scope', 'priority', 'payload'], isOurs: true, read: readItem },
   )
   return {
     ...claims,
-    claim: ((...args: Parameters<typeof claims.claim>) =>
-      needingTables(claims.claim(...args))) as typeof claims.claim,
     dead: createDeadJobs<Tx, P>(driver, { queue, schema }),
     async run(runOptions) {
       const given = channel === undefined ? runOptions : { listen: channel, ...runOptions }
@@ -142,7 +139,7 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, given: WorkOptio
         return await needingTables(claims.run(given))
       } catch (error) {
         // Of a table of the user's the next step is another one than of ours.
-        throw isTableMissing(error) ? holdfastError('SCHEMA_MISSING', { cause: error }) : error
+        throw isTableUnfit(error) ? holdfastError('SCHEMA_MISSING', { cause: error }) : error
       }
     },
     enqueue: (async (...args: readonly [unknown, unknown?]) => {
@@ -176,10 +173,12 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, given: WorkOptio
   }
 }
 
-function isTableMissing(error: unknown): boolean {
-  if (!isHoldfastError(error, 'CLAIM_TABLE_UNFIT')) return false
-  const findings = error.details['findings'] as readonly ClaimFinding[]
-  return findings.some(({ code }) => code === 'table-missing')
+function isTableUnfit(error: unknown): boolean {
+  const unfit = ['table-missing', 'column-missing', 'privilege-missing']
+  return (
+    isHoldfastError(error, 'CLAIM_TABLE_UNFIT') &&
+    error.details.findings.some(({ code }) => unfit.includes(code))
+  )
 }
 
 type Answer = readonly [id: string | null, added: boolean, follow?: 'after' | 'replaced' | null]

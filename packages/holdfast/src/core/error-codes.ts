@@ -240,7 +240,7 @@ const otherCodes = {
   CLAIM_TABLE_UNFIT: {
     class: 'SchemaError',
     retryable: false,
-    what: 'The table does not have what the claims over it need.',
+    what: 'The table does not have what the claims over it need, or does not let this role use it.',
     next: 'Look at details.findings, which say what to change; claims.check() lists them too.',
   },
   SCHEDULE_TICK_LOST: {

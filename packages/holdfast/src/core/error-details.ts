@@ -1,4 +1,9 @@
+import type { ClaimFinding } from './claim-finding.ts'
 import type { ErrorCode } from './error-codes.ts'
+import type { LockOrderEvent } from './event-map.ts'
+import type { PoolUse } from './pool-use.ts'
+import type { Refused } from './refused.ts'
+import type { EndedBy } from './wait.ts'
 
 /** Every field that `details` of an error may have. */
 interface DetailTypes {
@@ -7,20 +12,25 @@ interface DetailTypes {
   readonly attempts: number
   readonly book: string
   readonly client: string
-  readonly cycle: readonly object[]
+  readonly cycle: LockOrderEvent['cycle']
   readonly didYouMean: string
-  readonly differs: readonly object[]
-  readonly ended: string
-  readonly endedBy: string
+  readonly differs: readonly {
+    readonly option: string
+    readonly kept: string | undefined
+    readonly here: string | undefined
+  }[]
+  readonly ended: 'refused' | 'committed' | 'rolled back' | 'unknown'
+  readonly endedBy: EndedBy
   readonly failures: readonly { readonly primary: string; readonly error: unknown }[]
-  readonly fault: string
+  readonly fault: LockOrderEvent['fault']
   readonly field: string
   readonly file: string
   readonly files: readonly string[]
-  readonly findings: readonly object[]
+  readonly findings: readonly ClaimFinding[]
   readonly foundVersion: string
   readonly given: string
-  readonly held: { readonly transactions: number }
+  /** Most clients do not say who else has connections. */
+  readonly held: Pick<PoolUse, 'transactions'> & Partial<PoolUse>
   readonly lost: readonly (readonly string[])[]
   readonly missing: number
   readonly names: readonly string[]
@@ -39,7 +49,7 @@ interface DetailTypes {
   readonly sqlState: string
   readonly subject: string
   readonly use: string
-  readonly verdict: { readonly ok: false; readonly reason: string }
+  readonly verdict: Refused<number | bigint>
   readonly waiting: number
 }
 
@@ -52,20 +62,22 @@ export const detailMeanings: Readonly<Record<DetailName, string>> = {
   attempts: 'how often it was tried',
   book: 'the book of the ledger',
   client: 'the client library of the driver',
-  cycle: 'the orders of locks that exclude each other, with their places in the code',
+  cycle:
+    'the orders of locks that exclude each other, each as `{ before, after, together, at }`, `at` being the place in the code',
   didYouMean: 'the option that may have been meant',
-  differs: 'what of the declaration is another one in the database',
+  differs:
+    'what of the declaration is another one in the database, each as `{ option, kept, here }`',
   ended: 'how the transaction ended: refused, committed, rolled back or unknown',
-  endedBy: 'which limit ended the wait',
-  failures: 'the primaries that could not be asked, and why',
+  endedBy: 'which limit ended the wait: `wait`, `lock_timeout`, `statement_timeout` or `client`',
+  failures: 'the primaries that could not be asked, and why, each as `{ primary, error }`',
   fault: 'out-of-order, upgrade or rows-first',
   field: 'what cannot be stored',
   file: 'the file that could not be applied',
   files: 'the files that it is about',
-  findings: 'what the table lacks, and what to change',
+  findings: 'what the table lacks, and what to change, each as `{ code, object, what, fix }`',
   foundVersion: 'the version that the row has',
   given: 'what was passed instead',
-  held: 'who has the connections of the pool',
+  held: 'who has the connections of the pool: `transactions` of Holdfast; on pg also `size`, `statements`, `sessions`, `others`, `waiting`, `oldestMs`',
   lost: 'the keys of the claims that were lost',
   missing: 'how many rows are not there',
   names: 'the whole names of the locks',
@@ -84,7 +96,7 @@ export const detailMeanings: Readonly<Record<DetailName, string>> = {
   sqlState: 'the SQLSTATE of PostgreSQL',
   subject: 'what it is about, in words; part of the message unless it is a name of yours',
   use: 'what fits instead',
-  verdict: 'the refusal of the ledger',
+  verdict: 'the refusal of the ledger, a `Refused`: `reason`, `retryAt`, the balances, …',
   waiting: 'operations that wait in this process',
 }
 

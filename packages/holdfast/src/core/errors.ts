@@ -90,8 +90,14 @@ const classes: Record<ErrorClass, new (code: ErrorCode, context?: ErrorContext) 
     SchemaError,
   }
 
-/** Makes the error of the class its code belongs to. */
-export function holdfastError(code: ErrorCode, context?: ErrorContext): HoldfastError {
+/** The details of an error with one of these codes. */
+type DetailsOf<C extends ErrorCode> = C extends ErrorCode ? ErrorDetailsOf<C> : never
+
+/** Makes the error of the class its code belongs to, with the details that the code has. */
+export function holdfastError<C extends ErrorCode>(
+  code: C,
+  context?: Omit<ErrorContext, 'details'> & { readonly details?: DetailsOf<C> },
+): HoldfastError {
   return new classes[errorCodes[code].class](code, context)
 }
 

@@ -66,10 +66,12 @@ export class OrderWatch {
       fault,
       cycle,
       names: locks.map(({ key }) => key.name),
-      pid,
     }
-    if (fresh) publish(channels.lockOrder, { ...details, locks })
-    if (this.strict) throw holdfastError('LOCK_ORDER', { details })
+    if (fresh) publish(channels.lockOrder, { ...details, pid, locks })
+    if (!this.strict) return
+    throw holdfastError('LOCK_ORDER', {
+      details: pid === undefined ? details : { ...details, pid },
+    })
   }
 }
 

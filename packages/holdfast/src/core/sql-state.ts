@@ -56,6 +56,14 @@ export function sqlStateOf(error: unknown): string | undefined {
   return writeConflict ? '40001' : undefined
 }
 
+/** The code of the socket inside an error, ECONNREFUSED or ENOTFOUND, if there is one. */
+export function socketCodeOf(error: unknown): string | undefined {
+  for (const { code } of layersOf(error)) {
+    if (typeof code === 'string' && /^E[A-Z]+(?:_[A-Z]+)?$/.test(code)) return code
+  }
+  return undefined
+}
+
 /** True if somebody has cancelled the statement, as far as a server that speaks English says so. */
 export function wasCanceled(error: unknown): boolean {
   if (sqlStateOf(error) !== '57014') return false

@@ -23,6 +23,9 @@ export interface WaitTerms {
   readonly yields: boolean
 }
 
+/** What ended a wait: the call's own limit, a setting of the transaction, or the client's own timer. */
+export type EndedBy = 'wait' | 'lock_timeout' | 'statement_timeout' | 'client'
+
 /** Which words a call understands besides durations. */
 export type WaitWord = 'nowait' | 'inherit' | 'skip' | 'block'
 

@@ -22,6 +22,7 @@ import { hearPool, unlessHeard } from './sync-wait.ts'
 import { poolOf } from './pool-size.ts'
 import { assertBeneath, assertClient as assertKind } from '../core/client-kind.ts'
 import { notGiven } from '../core/given.ts'
+import { assertNoOptions } from './known-options.ts'
 
 /** The part of Drizzle's `sql` tag we use. */
 export interface DrizzleSql {
@@ -65,12 +66,18 @@ interface Inside {
 export function fromDrizzle<Db extends DrizzleDatabase>(
   db: Db,
   sql: DrizzleSql,
+): Driver<DrizzleTransactionOf<Db>>
+export function fromDrizzle<Db extends DrizzleDatabase>(
+  db: Db,
+  sql: DrizzleSql,
+  given?: object,
 ): Driver<DrizzleTransactionOf<Db>> {
   const { execute, transaction } = (db ?? {}) as Partial<Db>
   const wanted = { kind: 'drizzle', by: 'fromDrizzle', is: 'a Drizzle database' } as const
   assertKind(db, wanted, typeof execute === 'function' && typeof transaction === 'function')
   assertBeneath(clientOf(db), 'fromDrizzle')
   assertTag(sql)
+  assertNoOptions(given, 'fromDrizzle')
   type Tx = DrizzleTransactionOf<Db>
   const named = databaseNames(clientOf(db) ?? {})
   const run = async (handle: DrizzleDatabase, statement: Statement): Promise<readonly Row[]> =>

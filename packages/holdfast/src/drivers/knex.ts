@@ -20,6 +20,7 @@ import {
   watchTaking,
   withSavepoint,
 } from './kit.ts'
+import { assertNoOptions } from './known-options.ts'
 
 /** The part of Knex's instance we use. */
 export interface KnexDatabase {
@@ -78,9 +79,14 @@ interface KnexTransaction extends KnexInside {
  *
  * @throws DRIVER_HANDLE_INVALID if it is no Knex instance, or one with another dialect
  */
-export function fromKnex<Db extends KnexDatabase>(knex: Db): Driver<KnexTransactionOf<Db>> {
+export function fromKnex<Db extends KnexDatabase>(knex: Db): Driver<KnexTransactionOf<Db>>
+export function fromKnex<Db extends KnexDatabase>(
+  knex: Db,
+  given?: object,
+): Driver<KnexTransactionOf<Db>> {
   type Tx = KnexTransactionOf<Db>
   const { client } = assertPostgres(knex)
+  assertNoOptions(given, 'fromKnex')
   const join = (tx: Tx): Transaction<Tx> => {
     const trx = assertHandle(tx)
     const run = async (text: string, values?: readonly unknown[]): Promise<Row[]> => {

@@ -112,7 +112,7 @@ export class Leash {
     const details = {
       subject: 'the statement was not sent, and nothing is saved',
       ended: 'refused',
-    }
+    } as const
     const fault = holdfastError(control === 'begin' ? 'TX_NESTED' : 'TX_ENDED_INSIDE', { details })
     if (!failed || control === 'begin') throw this.#faulty(fault)
     // TypeORM rolls everything back if it cannot set its savepoint: not the body's doing.
@@ -137,7 +137,7 @@ export class Leash {
     const details = {
       subject: 'the connection was not released, and nothing is saved',
       ended: 'refused',
-    }
+    } as const
     throw this.#faulty(holdfastError('TX_ENDED_INSIDE', { details }))
   }
 

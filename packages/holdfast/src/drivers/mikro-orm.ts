@@ -18,6 +18,7 @@ import { ConnectionWatch, type PgConnection } from './pg-connection.ts'
 import { poolOf } from './pool-size.ts'
 import { noteTaken, type Taking, watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
+import { assertNoOptions } from './known-options.ts'
 
 /** The part of MikroORM's `SqlEntityManager` we use. */
 export interface MikroOrmManager {
@@ -62,8 +63,10 @@ interface MikroOrmInside extends MikroOrmManager {
  *
  * @throws DRIVER_HANDLE_INVALID if it is no entity manager of MikroORM for PostgreSQL
  */
-export function fromMikroOrm<Em extends MikroOrmManager>(em: Em): Driver<Em> {
+export function fromMikroOrm<Em extends MikroOrmManager>(em: Em): Driver<Em>
+export function fromMikroOrm<Em extends MikroOrmManager>(em: Em, given?: object): Driver<Em> {
   const root = assertPostgres(em)
+  assertNoOptions(given, 'fromMikroOrm')
   const pools = new Pools()
   const join = (tx: Em): Transaction<Em> => {
     const manager = assertManager(tx)

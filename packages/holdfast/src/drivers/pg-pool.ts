@@ -1,5 +1,6 @@
 import { openingFailure } from '../core/commit-failure.ts'
 import { holdfastError } from '../core/errors.ts'
+import type { PoolUse } from '../core/pool-use.ts'
 import { isPoolStarved } from '../core/sql-state.ts'
 import type { PgClient, PgPool } from './pg.ts'
 import { usersOf } from './pool-users.ts'
@@ -7,21 +8,6 @@ import { connectOurs } from './root-client.ts'
 
 /** What a connection was taken for. */
 export type Use = 'transaction' | 'statement' | 'session'
-
-/** Who has the connections of a pool. */
-export interface PoolUse {
-  readonly size: number
-  /** Of this driver, by what they are used for. */
-  readonly transactions: number
-  readonly statements: number
-  readonly sessions: number
-  /** Taken by others: the application's own code, or another driver on this pool. */
-  readonly others: number
-  /** Who waits for one, ourselves included. */
-  readonly waiting: number
-  /** How long the longest of ours has had its connection. */
-  readonly oldestMs: number
-}
 
 /** What pools tell about themselves, where they do. */
 interface Counts {

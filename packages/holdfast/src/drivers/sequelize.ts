@@ -20,6 +20,7 @@ import {
   watchTaking,
   withSavepoint,
 } from './kit.ts'
+import { assertNoOptions } from './known-options.ts'
 
 /** Sequelize's spelling of the isolation levels. */
 type SequelizeIsolation = Uppercase<Isolation>
@@ -86,9 +87,14 @@ interface SequelizeTransaction {
  */
 export function fromSequelize<Db extends SequelizeDatabase>(
   sequelize: Db,
+): Driver<SequelizeTransactionOf<Db>>
+export function fromSequelize<Db extends SequelizeDatabase>(
+  sequelize: Db,
+  given?: object,
 ): Driver<SequelizeTransactionOf<Db>> {
   type Tx = SequelizeTransactionOf<Db>
   const { connectionManager: connections, options } = assertPostgres(sequelize)
+  assertNoOptions(given, 'fromSequelize')
   const join = (tx: Tx): Transaction<Tx> => {
     const handle = assertHandle(tx)
     const run = async (text: string, values?: readonly unknown[]): Promise<Row[]> => {

@@ -12,6 +12,7 @@ import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 import { poolOf } from './pool-size.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
+import { assertNoOptions } from './known-options.ts'
 
 /** TypeORM's spelling of the isolation levels. */
 type TypeOrmIsolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
@@ -59,10 +60,15 @@ interface TypeOrmRunner {
  */
 export function fromTypeOrm<Source extends TypeOrmDataSource>(
   dataSource: Source,
+): Driver<TypeOrmTransactionOf<Source>>
+export function fromTypeOrm<Source extends TypeOrmDataSource>(
+  dataSource: Source,
+  given?: object,
 ): Driver<TypeOrmTransactionOf<Source>> {
   const { query, transaction } = (dataSource ?? {}) as Partial<Source>
   const wanted = { kind: 'typeorm', by: 'fromTypeOrm', is: 'a TypeORM DataSource' } as const
   assertKind(dataSource, wanted, typeof query === 'function' && typeof transaction === 'function')
+  assertNoOptions(given, 'fromTypeOrm')
   type Tx = TypeOrmTransactionOf<Source>
   const join = (tx: Tx): Transaction<Tx> => {
     const manager = assertManager(tx)

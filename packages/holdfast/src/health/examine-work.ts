@@ -1,6 +1,9 @@
-import { type ClaimsOptions, createClaims } from '../claims/index.ts'
+import { checkTables } from '../claims/check.ts'
+import type { ClaimsOptions } from '../claims/index.ts'
+import { claimsOptions } from '../claims/known-options.ts'
 import { leaseSettings } from '../claims/layout.ts'
 import type { Driver, Executor, Row } from '../core/driver.ts'
+import { optionsGiven } from '../core/known-options.ts'
 import {
   overdueHolds,
   strandedClaims,
@@ -70,12 +73,15 @@ export async function examineVacuum(executor: Executor, schema: string): Promise
   )
 }
 
-/** A table that rows are claimed from: its columns and indexes. */
+/** A table that rows are claimed from: its columns and indexes. Who examines need not be who claims. */
 export async function examineClaims<Tx>(
   driver: Driver<Tx>,
   options: ClaimsOptions,
 ): Promise<HealthFinding[]> {
-  return (await createClaims(driver, options).check()).map(ofClaims)
+  const settings = leaseSettings(optionsGiven(options, claimsOptions), undefined)
+  const { findings, failure } = await checkTables(driver, settings)
+  if (failure !== undefined) throw failure
+  return findings.map(ofClaims)
 }
 
 /** Rows whose claim ran out and that no worker takes up. */

@@ -104,8 +104,11 @@ export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]
   'tick-stuck': ['work', 'warning'],
 }
 
+/** Of a claimed table. Who examines need not be who claims, so that rights are not judged. */
+type ClaimCode = Exclude<ClaimFinding['code'], 'privilege-missing'>
+
 /** What was found: a code of this room, of `inspect` or of claims; or something could not be looked at. */
-export type HealthCode = OwnCode | FindingCode | ClaimFinding['code'] | 'not-checked'
+export type HealthCode = OwnCode | FindingCode | ClaimCode | 'not-checked'
 
 /** One thing that is not as it should be, or that is worth knowing. Plain data. */
 export interface HealthFinding {
@@ -162,7 +165,7 @@ export const schemaSeverities: Readonly<Record<Exclude<FindingCode, Drift>, Seve
 export const driftSeverities = { missing: 'error', changed: 'error', extra: 'warning' } as const
 
 /** What the check of a claimed table finds: claims would not work at all, or be slow or surprising. */
-export const claimSeverities: Readonly<Record<ClaimFinding['code'], Severity>> = {
+export const claimSeverities: Readonly<Record<ClaimCode, Severity>> = {
   'table-missing': 'error',
   'column-missing': 'error',
   'column-nullable': 'error',
@@ -181,6 +184,7 @@ export function ofSchema({ code, object, what, fix }: Finding): HealthFinding {
   return { code, severity, group, object, what, fix }
 }
 
-export function ofClaims({ code, object, what, fix }: ClaimFinding): HealthFinding {
+export function ofClaims({ code: found, object, what, fix }: ClaimFinding): HealthFinding {
+  const code = found as ClaimCode
   return { code, severity: claimSeverities[code], group: 'claims', object, what, fix }
 }

@@ -1,5 +1,7 @@
+import { isDate } from 'node:util/types'
 import { type ErrorCode, errorCodes } from '../core/error-codes.ts'
 import { holdfastError, type HoldfastError, isHoldfastError } from '../core/errors.ts'
+import { notGiven } from '../core/given.ts'
 import { type HttpAnswer, problem } from '../core/http-answer.ts'
 import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
 import type { Refusal, Refused } from '../ledger/verdict.ts'
@@ -29,11 +31,16 @@ const soonMs = 1_000
  * @example
  * const answer = httpAnswerOf(error)
  * if (answer === undefined) throw error
+ * @throws OPTION_INVALID
  */
 export function httpAnswerOf(
   error: unknown,
   options: HttpErrorOptions = {},
 ): HttpAnswer | undefined {
+  return answersTo(options)(error)
+}
+
+function answered(error: unknown, options: HttpErrorOptions): HttpAnswer | undefined {
   if (!isHoldfastError(error)) return undefined
   const answer = answerTo(error, options)
   options.log?.(error, answer)
@@ -43,14 +50,13 @@ export function httpAnswerOf(
 function answerTo(error: HoldfastError, { statuses = {} }: HttpErrorOptions): HttpAnswer {
   const { code, details } = error
   const chosen = Object.hasOwn(statuses, code) ? statuses[code] : undefined
-  if (chosen !== undefined) assertStatus(chosen)
   const verdict = details['verdict']
   if (code === 'LEDGER_HOLD_REFUSED' && chosen === undefined && isRefused(verdict))
     return refusalAnswerOf(verdict)
   const { status: usual, again } = statusOf(code)
   const status = chosen ?? usual
   const inMs = details['retryInMs']
-  const wait = again ? after(typeof inMs === 'number' ? inMs : soonMs) : {}
+  const wait = again ? after(Number.isFinite(inMs) ? Number(inMs) : soonMs) : {}
   return withHeaders(problem(status, titleOf(status), toldOf(error, status)), wait)
 }
 
@@ -82,19 +88,35 @@ const refusals: Readonly<Record<Refusal, number>> = {
  * const verdict = await calls.consume(userId, 1, { operationId })
  * if (!verdict.ok) return refusalAnswerOf(verdict)
  * @example refusalAnswerOf(verdict, { statuses: { insufficient: 402 } }) // credits
+ * @throws OPTION_INVALID
  */
 export function refusalAnswerOf(
   { reason, retryAt }: RefusedVerdict,
-  { statuses = {} }: { readonly statuses?: Readonly<Partial<Record<Refusal, number>>> } = {},
+  options: { readonly statuses?: Readonly<Partial<Record<Refusal, number>>> } = {},
 ): HttpAnswer {
+  const { statuses = {} } = optionsGiven(options, knownOfRefusal)
+  Object.values(statuses).forEach(assertStatus)
+  // A verdict that went through JSON has a text there, of which nobody could say how long it is.
+  if (retryAt !== undefined && (!isDate(retryAt) || Number.isNaN(retryAt.getTime())))
+    throw notGiven('retryAt', 'a Date, as the verdict had it')
   const comesBack = reason === 'insufficient' && retryAt !== undefined
   const chosen = Object.hasOwn(statuses, reason) ? statuses[reason] : undefined
-  if (chosen !== undefined) assertStatus(chosen)
   const status = chosen ?? (comesBack ? 429 : (refusals[reason] ?? 409))
   // A hint and no decision: the clock of this process is good enough for it.
   const wait = comesBack ? after(retryAt.getTime() - Date.now()) : {}
   return withHeaders(problem(status, titleOf(status), { reason }), wait)
 }
+
+const knownOfRefusal = {
+  statuses: {
+    insufficient: 'checked',
+    conflict: 'checked',
+    'not-found': 'checked',
+    ended: 'checked',
+    'too-large': 'checked',
+    'over-refund': 'checked',
+  } satisfies Record<Refusal, 'checked'>,
+} as const
 
 function isRefused(value: unknown): value is RefusedVerdict {
   return typeof value === 'object' && value !== null && (value as { ok?: unknown }).ok === false
@@ -123,10 +145,12 @@ export function answersTo(
     }
     assertStatus(status)
   }
-  return (error) => httpAnswerOf(error, options)
+  return (error) => answered(error, options)
 }
 
+/** Of one that was given. */
 function assertStatus(status: unknown): void {
+  if (status === undefined) return
   if (Number.isInteger(status) && (status as number) >= 400 && (status as number) <= 599) return
   const subject = 'a status must be a whole number from 400 to 599'
   throw holdfastError('OPTION_INVALID', { details: { option: 'statuses', subject } })

@@ -122,7 +122,7 @@ export interface WithHoldOptions extends OperationOptions {
  *
  * @throws LEDGER_HOLD_REFUSED with the verdict in `details.verdict`
  */
-export async function withHold<Tx, A, T>(
+export async function withHold<Tx, A extends number | bigint, T>(
   holds: Holds<Tx, A>,
   reserve: (key: Key, options: WithHoldOptions) => Promise<Verdict<A>>,
   key: Key,
@@ -171,7 +171,7 @@ export async function withHold<Tx, A, T>(
   }
 }
 
-function accepted<A>(verdict: Verdict<A>): Accepted<A> {
+function accepted<A extends number | bigint>(verdict: Verdict<A>): Accepted<A> {
   if (verdict.ok) return verdict
   throw holdfastError('LEDGER_HOLD_REFUSED', { details: { subject: verdict.reason, verdict } })
 }

@@ -1,13 +1,13 @@
 import type { Driver, Executor, Row, Statement, Transaction } from '../core/driver.ts'
 import type { CallSite } from '../core/call-site.ts'
-import { type Blocker, type ErrorDetails, holdfastError } from '../core/errors.ts'
+import { type Blocker, holdfastError } from '../core/errors.ts'
 import { type LockKey, subjectOf } from '../core/lock-key.ts'
 import type { LockMemory } from '../core/lock-memory.ts'
 import type { OrderWatch } from '../core/order-watch.ts'
 import { sqlStateOf, wasCanceled } from '../core/sql-state.ts'
 import { traced } from '../core/tracing.ts'
 import { firstOf } from '../core/within.ts'
-import { nowait, type WaitTerms } from '../core/wait.ts'
+import { type EndedBy, nowait, type WaitTerms } from '../core/wait.ts'
 import {
   heldStatement,
   locksAreReal,
@@ -44,6 +44,16 @@ export interface LockSetup {
   /** Where names are kept for whoever looks at locks. */
   readonly memory: LockMemory
 }
+
+/** Why a lock would protect nothing here. */
+type RefusalCode =
+  | 'DRIVER_HANDLE_INVALID'
+  | 'ENGINE_LOCKS_ARE_STUBS'
+  | 'ENGINE_ONE_SESSION'
+  | 'LOCK_ON_STANDBY'
+  | 'LOCK_OUTSIDE_TRANSACTION'
+  | 'LOCK_STALE_SNAPSHOT'
+  | 'TX_SESSION_SHARED'
 
 const lockNotAvailable = '55P03'
 const queryCanceled = '57014'
@@ -177,7 +187,7 @@ export class Acquisition<Tx> {
   ): Error {
     if (code === 'LOCK_BUSY') this.#events.busy()
     else this.#events.timeout(waitedMs, blockers)
-    const endedBy = code === 'LOCK_TIMEOUT' ? { endedBy: 'wait' } : {}
+    const endedBy = code === 'LOCK_TIMEOUT' ? ({ endedBy: 'wait' } as const) : {}
     return this.#contention(code, undefined, blockers, { ahead, ...endedBy })
   }
 
@@ -332,7 +342,7 @@ export class Acquisition<Tx> {
     return this.#refusal('TX_SESSION_SHARED')
   }
 
-  #refusal(code: Parameters<typeof holdfastError>[0]): Error {
+  #refusal(code: RefusalCode): Error {
     const about = subjectOf(this.#wanted)
     const details = {
       subject: this.#subject(),
@@ -372,7 +382,7 @@ export class Acquisition<Tx> {
     code: 'LOCK_TIMEOUT' | 'LOCK_BUSY',
     cause: unknown,
     blockers: readonly Blocker[],
-    more: ErrorDetails = {},
+    more: { readonly ahead?: number; readonly endedBy?: EndedBy } = {},
   ): Error {
     const details = { subject: this.#subject(), names: this.#events.names, ...more }
     return holdfastError(code, { about: subjectOf(this.#wanted), cause, details, blockers })

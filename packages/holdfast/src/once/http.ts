@@ -1,8 +1,10 @@
+import { isAnyArrayBuffer } from 'node:util/types'
 import { type Duration, durationMs } from '../core/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { asResponse, type HttpAnswer, problem, sent } from '../core/http-answer.ts'
 import type { Once, OnceAnswer } from './index.ts'
-import { bytesAsData, fingerprintOf, keyText } from './names.ts'
+import { assertKept } from './answer-body.ts'
+import { bytesAsData, bytesOf, fingerprintOf, keyText } from './names.ts'
 import { assertFunction, assertText } from '../core/given.ts'
 import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
 import { idempotencyOptions } from './known-options.ts'
@@ -162,12 +164,13 @@ export function idempotentFetch<Tx, R extends Request = Request>(
   }
 }
 
-/** @throws OPTION_INVALID if it cannot be sent: no status, a body with 204, a header that is none, a Response of one's own */
+/** @throws OPTION_INVALID if it cannot be sent or kept: no status, a body with 204, a header that is none, a Response of one's own, a stream */
 function responseOf(answer: HttpAnswer): Response {
   try {
     const { status } = answer
     if (answer instanceof Response || typeof status !== 'number')
       throw new TypeError('it is not { status, headers, body }')
+    assertKept(answer.body)
     return asResponse(answer)
   } catch (cause) {
     const subject = `what the handler answered cannot be sent, and nothing was done: ${(cause as Error).message}`
@@ -328,17 +331,18 @@ function bodyUnknown(why: string): Error {
 }
 
 function payloadOf(method: string, url: string, body: unknown): string {
-  const text =
-    typeof body === 'string'
-      ? body
-      : body instanceof Uint8Array
-        ? ` base64\n${Buffer.from(body).toString('base64')}`
-        : dataText(body)
-  return `${method} ${url}\n${text}`
+  return `${method} ${url}\n${parsedText(body)}`
 }
 
-/** As JSON, of which two that differ have two: what is no plain data, such as a Map or a stream, is refused. */
-function dataText(body: unknown): string {
+/**
+ * Bodies of two kinds never have the same text, be they written alike: JSON does not begin with a space. What older
+ * versions have stored of objects, lists and bytes is the same.
+ */
+function parsedText(body: unknown): string {
+  if (typeof body === 'string') return ` text\n${body}`
+  if (ArrayBuffer.isView(body) || isAnyArrayBuffer(body))
+    return ` base64\n${bytesOf(body).toString('base64')}`
+  // As JSON, of which two that differ have two: what is no plain data, such as a Map or a stream, is refused.
   fingerprintOf(body, 'body')
   return JSON.stringify(body, bytesAsData) ?? ''
 }

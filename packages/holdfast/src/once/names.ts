@@ -46,7 +46,7 @@ export function bytesAsData(_: string, value: unknown): unknown {
   return isAnyArrayBuffer(value) || isDataView(value) ? bytesOf(value).toJSON() : value
 }
 
-function bytesOf(bytes: ArrayBufferLike | ArrayBufferView): Buffer {
+export function bytesOf(bytes: ArrayBufferLike | ArrayBufferView): Buffer {
   return ArrayBuffer.isView(bytes)
     ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     : Buffer.from(bytes)

@@ -38,7 +38,7 @@ export type { LineOptions } from '../ledger/book.ts'
 export type { DenyCacheOptions } from './deny-cache.ts'
 export type { PeekOptions, QuotaUpkeep, UsedRow } from './quota-upkeep.ts'
 export type { Period } from '../ledger/calendar.ts'
-export type { Window } from './window.ts'
+export type { CalendarWindow, RateWindow, RollingWindow, Window } from './window.ts'
 
 /** Declares a quota. */
 export type QuotaOptions<K extends AmountKind = 'number'> = Window &
@@ -142,7 +142,7 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
 
   if (typeof options.limit !== 'function') amountText(options.limit, 'limit', 0n)
   const beyond = options.overage === true ? { flags: flags.unchecked } : {}
-  if (options.overage === true && !('per' in options)) {
+  if (options.overage === true && options.per === undefined) {
     throw invalid('overage', 'overage goes with per: a rate or a rolling window would never refuse')
   }
 
@@ -264,8 +264,8 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
 
 function declarationOf(options: QuotaOptions<AmountKind>): BookDeclaration {
   const { amounts = 'number' } = options
-  if ('rolling' in options) return { as: 'quota', rolling: options.rolling, amounts }
-  if ('rate' in options) return { as: 'quota', rate: options.rate, amounts }
+  if (options.rolling !== undefined) return { as: 'quota', rolling: options.rolling, amounts }
+  if (options.rate !== undefined) return { as: 'quota', rate: options.rate, amounts }
   const { per, timeZone } = options
   return per === 'lifetime' || timeZone === undefined
     ? { as: 'quota', per, amounts }

@@ -1,9 +1,9 @@
 import type { Driver, Statement, Transaction } from '../core/driver.ts'
 import { type Blocker, holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
+import type { EndedBy } from '../core/wait.ts'
 import { within } from '../core/within.ts'
 import { blockersFrom } from '../engines/postgres/tx/activity.ts'
-import type { EndedBy } from '../engines/postgres/tx/wait-limit.ts'
 import { boundLookup, type Waiter } from '../engines/postgres/rows/row-blockers.ts'
 import { lookupLimitMs } from '../tx/blockers.ts'
 

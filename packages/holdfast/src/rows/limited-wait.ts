@@ -1,14 +1,13 @@
 import type { BothAnswers, Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf, waitedForRow, wasCanceled } from '../core/sql-state.ts'
-import type { WaitTerms } from '../core/wait.ts'
+import type { EndedBy, WaitTerms } from '../core/wait.ts'
 import { firstOf } from '../core/within.ts'
 import { type TableName, tableText } from '../engines/postgres/sql/identifier.ts'
 import { rowsToken } from '../engines/postgres/locks/locks.ts'
 import type { Waiter } from '../engines/postgres/rows/row-blockers.ts'
 import {
   clockMs,
-  type EndedBy,
   limitWait,
   type WaitLimit,
   waitLimitFrom,

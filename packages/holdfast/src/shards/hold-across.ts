@@ -63,7 +63,7 @@ export type AcrossVerdict<A> =
  * )
  * @throws SHARD_HOLD_INCOMPLETE, OPTION_INVALID, and those of `hold` and `settle`
  */
-export async function holdAcross<A>(
+export async function holdAcross<A extends number | bigint>(
   parts: readonly AcrossPart<A>[],
   given: AcrossOptions,
 ): Promise<AcrossVerdict<A>> {

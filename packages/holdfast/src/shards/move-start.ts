@@ -49,7 +49,8 @@ function refusalOf(error: unknown, isCopying: boolean): Error | undefined {
   const isUnreachable = isHoldfastError(error, 'SHARD_MOVE_STALLED')
   if (!isUnreachable && (isHoldfastError(error) || sqlStateOf(error) === undefined))
     return undefined
-  const subject = isUnreachable ? error.details['subject'] : 'a server would not do a step of it'
+  const subject =
+    (isUnreachable ? error.details.subject : undefined) ?? 'a server would not do a step of it'
   return holdfastError('SHARD_MOVE_REFUSED', { details: { subject }, cause: error })
 }
 

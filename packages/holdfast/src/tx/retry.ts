@@ -6,6 +6,7 @@ import { channels, publish } from '../core/events.ts'
 import { assertOneOf, optionsGiven } from '../core/known-options.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { retryPolicy } from './known-options.ts'
+import { warnUnreachable } from './warn-unreachable.ts'
 
 /** When and how often a whole transaction is run again. */
 export interface RetryPolicy {
@@ -164,6 +165,7 @@ export async function retrying<T>(
         throw doubt ?? named(error, reason, runs)
       }
       const info: RetryInfo = { attempt: number, error, reason: reason ?? '', pauseMs }
+      if (reason === unavailable) warnUnreachable(error, now - began, patient.forMs)
       publish(channels.txRetry, info)
       onRetry?.(info)
       await pause(pauseMs, signal)

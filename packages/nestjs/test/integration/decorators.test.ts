@@ -5,7 +5,13 @@ import type pg from 'pg'
 import { of } from 'rxjs'
 import { describe, expect, test } from 'vitest'
 import { fresh, ledgerFixture } from '../../../holdfast/test/support/ledger-fixture.ts'
-import { CurrentTransaction, Guarded, Once, type OnceMethodOptions } from '../../src/index.ts'
+import {
+  CurrentTransaction,
+  Guarded,
+  Idempotent,
+  Once,
+  type OnceMethodOptions,
+} from '../../src/index.ts'
 import { decorated } from '../support/decorate.ts'
 import { startApp } from '../support/nest-app.ts'
 
@@ -94,7 +100,9 @@ describe('@Guarded', () => {
   test('outside of it there is no transaction, rather than the pool', async () => {
     const Uploads = makeUploads()
     const { app } = await startApp({ pool: fixture.pool, silent: true }, { providers: [Uploads] })
-    await expect(app.get(Uploads).pid()).rejects.toMatchObject({ code: 'TX_HANDLE_ENDED' })
+    const outside = app.get(Uploads).pid()
+    await expect(outside).rejects.toMatchObject({ code: 'TX_HANDLE_ENDED' })
+    await expect(outside).rejects.toThrow(/read it in a method under @Guarded.*do not keep tx/)
   })
 
   test('work that the method left behind is not in its transaction any more', async () => {
@@ -263,6 +271,81 @@ describe('@Guarded', () => {
     const { app } = await startApp({ pool: fixture.pool, silent: true }, { providers: [Service] })
     await app.get(Service).inner()
     await expect(app.get(Service).outer()).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  })
+})
+
+test('in a transaction that is open, keepTransaction keeps it usable after a timeout', async () => {
+  const who = fresh()
+  const held = deferred<void>()
+  const end = deferred<void>()
+  class Service {
+    readonly current: Current
+    constructor(current: Current) {
+      this.current = current
+    }
+    async outer(): Promise<unknown> {
+      const told = await this.inner().catch((error: unknown) => error)
+      await this.current.tx.query('INSERT INTO upload VALUES ($1)', [who])
+      return told
+    }
+    async inner(): Promise<void> {
+      // Never runs.
+    }
+  }
+  const inner = Guarded(() => lockKey('nest-kept', who), { wait: '10 ms', keepTransaction: true })
+  decorated(Service, {
+    takes: [CurrentTransaction],
+    methods: { outer: [Guarded(() => lockKey('nest-keeping', who))], inner: [inner] },
+  })
+  const { app } = await startApp({ pool: fixture.pool, silent: true }, { providers: [Service] })
+  const holder = fixture.hf.guard(lockKey('nest-kept', who), async () => {
+    held.resolve()
+    await end.promise
+  })
+  await held.promise
+  try {
+    expect(await app.get(Service).outer()).toMatchObject({ code: 'LOCK_TIMEOUT' })
+  } finally {
+    end.resolve()
+    await holder
+  }
+  expect(await uploads(who)).toBe(1)
+})
+
+describe('an option that there is not is refused where the decorator stands', () => {
+  const key = (): ReturnType<typeof lockKey> => lockKey('nest-options', 'x')
+  const scope = (): string => 'ann'
+  test.each<readonly [string, () => unknown, string]>([
+    ['of @Guarded', () => Guarded(key, { wiat: '1 s' } as never), 'wiat'],
+    ['of its retries', () => Guarded(key, { retry: { attemps: 3 } as never }), 'retry.attemps'],
+    ['a text in its place', () => Guarded(key, '10 s' as never), 'options'],
+    ['of @Once', () => Once(() => 'x', { kepe: '1 h' } as never), 'kepe'],
+    ['of its retries', () => Once(() => 'x', { retry: { attemps: 3 } as never }), 'retry.attemps'],
+    ['a list in its place', () => Once(() => 'x', [] as never), 'options'],
+    ['of @Idempotent', () => Idempotent({ scope, keepif: () => true } as never), 'keepif'],
+    ['a value that cannot be', () => Idempotent({ scope, keep: 'long' as never }), 'keep'],
+  ])('%s', (_, decorate, option) => {
+    expect(decorate).toThrow(
+      expect.objectContaining({
+        code: 'OPTION_INVALID',
+        details: expect.objectContaining({ option }),
+      }),
+    )
+  })
+
+  test('those that there are are taken', () => {
+    for (const decorator of [
+      Guarded(key, { wait: '1 s', retry: false, queue: false, keepTransaction: true }),
+      Once(() => 'x', {
+        keep: '1 h',
+        wait: 'nowait',
+        scope,
+        retry: { attempts: 3 },
+        durable: true,
+      }),
+      Idempotent({ scope, keep: '1 h', required: false, header: 'x-key', keepIf: () => true }),
+    ])
+      expect(decorator).toBeTypeOf('function')
   })
 })
 

@@ -1,22 +1,27 @@
 /** What starts and ends with the application: ticks, health, shutdown. */
 import { setImmediate } from 'node:timers/promises'
-import { Scope } from '@nestjs/common'
+import { Module, Scope } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import { ExpressAdapter } from '@nestjs/platform-express'
+import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { deferred } from '@holdfast/testkit'
 import { type Holdfast, lockKey } from 'holdfast'
+import { fromPg } from 'holdfast/drivers/pg'
 import type { Tick as AnyTick } from 'holdfast/schedule'
 import type pg from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { fresh, ledgerFixture } from '../../../holdfast/test/support/ledger-fixture.ts'
 import {
   CurrentTransaction,
   Guarded,
   HOLDFAST,
   HoldfastHealthIndicator,
+  HoldfastModule,
   Tick,
   type TickOptions,
 } from '../../src/index.ts'
 import { type Around, decorated } from '../support/decorate.ts'
-import { startApp } from '../support/nest-app.ts'
+import { platforms, startApp } from '../support/nest-app.ts'
 
 const fixture = ledgerFixture('CREATE TABLE run (name text, pid int)')
 const often = (name: string, guarantee: TickOptions['guarantee'] = 'transactional'): TickOptions =>
@@ -234,6 +239,39 @@ describe('health', () => {
     expect(await health.check('database')).toEqual({ database: { status: 'up' } })
     await app.close()
     expect(seen).toEqual([{ holdfast: { status: 'down', code: 'HOLDFAST_CLOSING' } }])
+  })
+
+  test.each(platforms)('%s: down before any module is destroyed', async (platform) => {
+    const seen: unknown[] = []
+    class First {
+      readonly health: HoldfastHealthIndicator
+      constructor(health: HoldfastHealthIndicator) {
+        this.health = health
+      }
+      async onModuleDestroy(): Promise<void> {
+        seen.push(await this.health.check())
+      }
+    }
+    decorated(First, { takes: [HoldfastHealthIndicator] })
+    const adapter = platform === 'Express' ? ExpressAdapter : FastifyAdapter
+    const beforeClose = vi.spyOn(adapter.prototype, 'beforeClose')
+    const { app } = await startApp({ pool: fixture.pool, platform }, { providers: [First] })
+    expect(await app.get(HoldfastHealthIndicator).check()).toEqual({ holdfast: { status: 'up' } })
+    await app.close()
+    expect(seen).toEqual([{ holdfast: { status: 'down', code: 'HOLDFAST_CLOSING' } }])
+    // What the adapter does itself then is still done.
+    expect(beforeClose).toHaveBeenCalledOnce()
+    beforeClose.mockRestore()
+  })
+
+  test('without HTTP: down when its own module is destroyed', async () => {
+    class Standalone {}
+    Module({ imports: [HoldfastModule.forRoot({ driver: fromPg(fixture.pool) })] })(Standalone)
+    const app = await NestFactory.createApplicationContext(Standalone, { logger: false })
+    const health = app.get(HoldfastHealthIndicator)
+    expect(await health.check()).toEqual({ holdfast: { status: 'up' } })
+    await app.close()
+    expect(await health.check()).toMatchObject({ holdfast: { status: 'down' } })
   })
 
   test('down where the database cannot be had, with its code and nothing else', async () => {

@@ -231,6 +231,10 @@ test('S4: with too much to do, deadlines do not make less of it done', async () 
     await Promise.all(Array.from({ length: 18 }, caller))
     return done
   }
-  const without = await doneWithin(1_200, {})
-  expect(await doneWithin(1_200, { deadline: 330 })).toBeGreaterThan(0.7 * without)
+  const before = await doneWithin(600, {})
+  const limited = await doneWithin(1_200, { deadline: 330 })
+  const after = await doneWithin(600, {})
+  // Where 100 ms take much longer even without deadlines, the machine is what they are missed by.
+  inTime((3 * 600) / Math.min(before, after), 140)
+  expect(limited).toBeGreaterThan(0.7 * (before + after))
 })

@@ -19,6 +19,7 @@ const fixture = pgFixture(`
     FOR EACH ROW EXECUTE FUNCTION refuse_at_commit()`)
 
 const reason = new Error('the user closed the tab')
+const subject = 'nothing is saved'
 
 async function notes(text: string): Promise<number> {
   const { rows } = await fixture.observer.query('SELECT FROM notes WHERE text = $1', [text])
@@ -104,7 +105,7 @@ describe('an abort', () => {
     const run = fixture.hf.tx.run(
       async () => {
         stop.abort(reason)
-        throw holdfastError('TX_ENDED_INSIDE', { details: { ended: 'refused' } })
+        throw holdfastError('TX_ENDED_INSIDE', { details: { subject, ended: 'refused' } })
       },
       { signal: stop.signal },
     )
@@ -112,7 +113,7 @@ describe('an abort', () => {
   })
 
   test.each([
-    ['that part of its work is committed', 'TX_ENDED_INSIDE', { ended: 'committed' }],
+    ['that part of its work is committed', 'TX_ENDED_INSIDE', { subject, ended: 'committed' }],
     ['that an outcome is unknown', 'COMMIT_UNKNOWN', {}],
   ] as const)('does not hide %s', async (_, code, details) => {
     const stop = new AbortController()

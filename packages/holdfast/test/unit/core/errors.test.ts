@@ -60,7 +60,7 @@ describe('an error', () => {
     const blocker = { pid: 7, name: 'cart:1', ageMs: 1234.5, state: 'active', query: 'SELECT 1' }
     const { message } = holdfastError('LOCK_TIMEOUT', {
       about: 'cart',
-      details: { subject: 'cart:1' },
+      details: { subject: 'cart:1', names: ['cart:1'] },
       blockers: [blocker],
     })
     expect(message).toBe(

@@ -141,6 +141,15 @@ test.each<readonly [name: string, call: () => unknown, option: string]>([
   })
 })
 
+test('a window that is undefined is none', () => {
+  const calls = { name: 'calls', limit: 1 }
+  for (const each of [
+    { per: 'day', rolling: undefined, rate: undefined },
+    { rate: '1 s', per: undefined, rolling: undefined },
+  ])
+    expect(() => createHoldfast(driver).quota({ ...calls, ...each } as never)).not.toThrow()
+})
+
 const handlers = { handler: body, transactionHandler: body }
 
 function quota(given: object): unknown {

@@ -86,6 +86,7 @@ const ownState: Readonly<Record<string, string>> = {
   'schema/schema-files.ts': 'files that were read',
   'tx/ask-each.ts': 'questions of this copy that are under way',
   'tx/started-within.ts': 'transactions of this copy, by its own drivers',
+  'tx/warn-unreachable.ts': 'when this copy last said so',
 }
 
 test('U4: every other state of a module is kept by processWide, or is listed here', () => {

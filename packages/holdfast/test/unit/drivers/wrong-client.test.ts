@@ -153,6 +153,36 @@ test('U6: fromDrizzle without the sql tag of Drizzle', () => {
     )
 })
 
+test.each<readonly [name: string, client: string, call: (...given: never[]) => unknown]>([
+  ['fromPg', 'a pg.Pool', fromPg],
+  ['fromPostgresJs', 'the sql of postgres.js', fromPostgresJs],
+  ['fromKysely', 'a Kysely instance', fromKysely],
+  ['fromPrisma', 'a Prisma client', fromPrisma],
+  ['fromKnex', 'a Knex instance', fromKnex],
+  ['fromSequelize', 'a Sequelize instance', fromSequelize],
+  ['fromTypeOrm', 'a TypeORM DataSource', fromTypeOrm],
+  ['fromMikroOrm', 'an entity manager of MikroORM', fromMikroOrm],
+  [
+    'fromDrizzle',
+    'a Drizzle database',
+    (db, options) => (fromDrizzle as (...given: unknown[]) => unknown)(db, sql, options),
+  ],
+])('%s refuses what it does not know after the client', (_, client, call) => {
+  const made = given[client]?.make()
+  const refusal = (option: string): unknown =>
+    expect.objectContaining({
+      code: 'OPTION_INVALID',
+      details: expect.objectContaining({ option }),
+    })
+  const makes = (options: unknown): unknown => call(made as never, options as never)
+  expect(() => makes({ connectWithinn: '1 s' })).toThrow(refusal('connectWithinn'))
+  expect(() => makes('1 s')).toThrow(refusal('options'))
+  // As `map` passes it.
+  expect(() => makes(0)).toThrow(refusal('options'))
+  for (const nothing of [undefined, {}])
+    expect(makes(nothing)).toMatchObject({ engine: 'postgres' })
+})
+
 async function errorOf(call: () => unknown): Promise<unknown> {
   try {
     await call()

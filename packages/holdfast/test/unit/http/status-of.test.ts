@@ -19,7 +19,11 @@ describe('every code', () => {
   test.each(codes)('%s: an answer that tells nothing but what it may', (code) => {
     const secrets = { subject: 'secret', names: ['secret'], option: 'secret' }
     const blockers = [{ pid: 7_777, name: 'secret', ageMs: 1, state: 'secret', query: 'secret' }]
-    const error = holdfastError(code, { details: secrets, blockers, cause: new Error('secret') })
+    const error = holdfastError(code, {
+      details: secrets as never,
+      blockers,
+      cause: new Error('secret'),
+    })
     const { status, headers = {}, body } = httpAnswerOf(error) ?? { status: 0 }
     expect([409, 423, 500, 503]).toContain(status)
     expect(Object.keys(headers).toSorted()).toEqual(
@@ -51,8 +55,8 @@ test.each([
   ['unknown', { outcome: 'unknown' }],
   ['rolled back', {}],
   ['refused', {}],
-])('of a body that ended its transaction, %s: %j', (ended, more) => {
-  const error = holdfastError('TX_ENDED_INSIDE', { details: { ended } })
+] as const)('of a body that ended its transaction, %s: %j', (ended, more) => {
+  const error = holdfastError('TX_ENDED_INSIDE', { details: { subject: '', ended } })
   expect(httpAnswerOf(error)?.body).toEqual({ status: 500, title: expect.any(String), ...more })
 })
 
@@ -80,6 +84,47 @@ test.each([200, 99, 600, 4.5, '409'])('the status %j is refused', (status) => {
     /OPTION_INVALID/,
   )
 })
+
+test.each<readonly [string, object, string]>([
+  ['a reason that there is not', { statuses: { insufficent: 402 } }, 'statuses.insufficent'],
+  ['a status that is none, of another reason', { statuses: { ended: 200 } }, 'statuses'],
+  ['an option that there is not', { status: { insufficient: 402 } }, 'status'],
+  ['no options', 402 as never, 'options'],
+])('of a refusal, %s is refused', (_, options, option) => {
+  const verdict = { ok: false, reason: 'insufficient', retryAt: undefined } as const
+  expect(() => refusalAnswerOf(verdict, options)).toThrow(
+    expect.objectContaining({
+      code: 'OPTION_INVALID',
+      details: expect.objectContaining({ option }),
+    }),
+  )
+})
+
+test('settings are looked at with every error, also of others', () => {
+  for (const options of [
+    { statuses: { LOCK_BUSSY: 404 } },
+    { statuses: { LOCK_BUSY: 99 } },
+    { x: 1 },
+  ])
+    for (const error of [new Error('mine'), holdfastError('TX_DEADLOCK')])
+      expect(() => httpAnswerOf(error, options as never)).toThrow(/OPTION_INVALID/)
+})
+
+test('a status that is undefined is that of the table', () => {
+  const statuses = { LOCK_BUSY: undefined, insufficient: undefined } as never
+  const verdict = { ok: false, reason: 'insufficient', retryAt: undefined } as const
+  const { LOCK_BUSY, insufficient } = statuses
+  expect(httpAnswerOf(holdfastError('LOCK_BUSY'), { statuses: { LOCK_BUSY } })?.status).toBe(423)
+  expect(refusalAnswerOf(verdict, { statuses: { insufficient } }).status).toBe(409)
+})
+
+test.each([[new Date(Number.NaN)], ['2030-01-01T00:00:00.000Z'], [null]])(
+  'a retryAt that is no moment is refused: %s',
+  (retryAt) => {
+    const verdict = { ok: false, reason: 'insufficient', retryAt: retryAt as Date } as const
+    expect(() => refusalAnswerOf(verdict)).toThrow(/OPTION_INVALID \(retryAt must be/)
+  },
+)
 
 test('what comes back by itself is 429, at the time it does', () => {
   const retryAt = new Date(Date.now() + 90_500)

@@ -241,7 +241,7 @@ export const callerStatements: Readonly<Record<string, Readonly<Record<string, (
       ),
   },
   'claims/check.ts': {
-    describeTable: () => check.describeTable(layout),
+    describeTable: () => layouts.map((each) => check.describeTable(each)),
     // An index is made by whoever reads the advice, in a session of theirs.
     probesOf: () =>
       layouts.map((each) =>

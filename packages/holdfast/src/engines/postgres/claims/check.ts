@@ -1,6 +1,6 @@
 import type { Row, Statement } from '../../../core/driver.ts'
 import { columnOf, type ClaimLayout, inStatus, type Literal, type Waiting } from './claims.ts'
-import { quoteIdentifier, tableText } from '../sql/identifier.ts'
+import { quoteIdentifier, type TableName, tableText } from '../sql/identifier.ts'
 import { eq, gt, minus } from '../sql/operators.ts'
 
 /** A column as the catalogue has it. */
@@ -10,10 +10,27 @@ export interface FoundColumn {
   readonly notNull: boolean
   /** An array or a composite type, or a domain over one: there is no one text for its value. */
   readonly compound: boolean
+  /** By the role that asks. */
+  readonly readable: boolean
+  readonly writable: boolean
 }
 
-/** The columns of the table, and whether the key columns identify a row; no rows if it is not there. */
+/**
+ * The columns of the table, whether the key columns identify a row, and what the role may; no rows if it is not there.
+ * For a schema that the role may not use, to_regclass would fail, already in the planner: there its table is looked up.
+ */
 export function describeTable({ table, key }: Waiting): Statement {
+  const { schema } = table
+  const found =
+    schema === undefined
+      ? 'pg_catalog.to_regclass($1::pg_catalog.text)'
+      : `(
+  SELECT "#class".oid FROM pg_catalog.pg_class AS "#class"
+  JOIN pg_catalog.pg_namespace AS "#space" ON "#space".oid ${eq} "#class".relnamespace
+  WHERE "#class".relname ${eq} $1::pg_catalog.text AND "#space".nspname ${eq} $3::pg_catalog.text
+    AND pg_catalog.has_schema_privilege("#space".oid, 'USAGE')
+)`
+  const values = [schema === undefined ? tableText(table) : table.table, JSON.stringify(key)]
   return {
     text: `
 SELECT "#column".attname::pg_catalog.text AS name, "#column".attnotnull::pg_catalog.text AS "notNull",
@@ -29,10 +46,14 @@ SELECT "#column".attname::pg_catalog.text AS name, "#column".attnotnull::pg_cata
                 FROM pg_catalog.unnest("#index".indkey[0:"#index".indnkeyatts ${minus} 1]) AS "#number"
                 JOIN pg_catalog.pg_attribute AS "#part"
                   ON "#part".attrelid ${eq} "#index".indrelid AND "#part".attnum ${eq} "#number")
-       )::pg_catalog.text AS "unique"
+       )::pg_catalog.text AS "unique",
+       pg_catalog.has_column_privilege("#column".attrelid, "#column".attnum, 'SELECT')::pg_catalog.text AS readable,
+       pg_catalog.has_column_privilege("#column".attrelid, "#column".attnum, 'UPDATE')::pg_catalog.text AS writable,
+       pg_catalog.has_table_privilege("#column".attrelid, 'DELETE')::pg_catalog.text AS deletable,
+       current_user::pg_catalog.text AS role
 FROM pg_catalog.pg_attribute AS "#column"
-WHERE "#column".attrelid ${eq} pg_catalog.to_regclass($1::pg_catalog.text) AND "#column".attnum ${gt} 0 AND NOT "#column".attisdropped`,
-    values: [tableText(table), JSON.stringify(key)],
+WHERE "#column".attrelid ${eq} ${found} AND "#column".attnum ${gt} 0 AND NOT "#column".attisdropped`,
+    values: schema === undefined ? values : [...values, schema],
   }
 }
 
@@ -109,4 +130,15 @@ export function isServedByIndex([first]: readonly Row[]): boolean {
     nodes.every((type) => !/Sort|Seq Scan/.test(type)) &&
     !/^ *Filter: /m.test(plan)
   )
+}
+
+/** Lets a role work on the rows of a table. */
+export function grantRows(table: TableName, role: string, deletes: boolean): string {
+  const rights = deletes ? 'SELECT, UPDATE, DELETE' : 'SELECT, UPDATE'
+  return `GRANT ${rights} ON ${tableText(table)} TO ${quoteIdentifier(role)};`
+}
+
+/** What a role needs before it can see a table of the schema; it is for people, who know the role. */
+export function usageOf(schema: string): string {
+  return `GRANT USAGE ON SCHEMA ${quoteIdentifier(schema)}`
 }

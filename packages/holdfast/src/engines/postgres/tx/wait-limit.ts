@@ -1,4 +1,5 @@
 import type { Row, Statement } from '../../../core/driver.ts'
+import type { EndedBy } from '../../../core/wait.ts'
 import { quoteLiteral } from '../sql/identifier.ts'
 import { filled, le, minus, ne, plus, times } from '../sql/operators.ts'
 
@@ -26,9 +27,6 @@ export interface LimitRequest {
   /** Milliseconds from BEGIN that the wait may not exceed. */
   readonly budgetMs: number | undefined
 }
-
-/** What ended a wait: the call's own limit, a setting of the transaction, or the client's own timer. */
-export type EndedBy = 'wait' | 'lock_timeout' | 'statement_timeout' | 'client'
 
 /** What is in force now. */
 export interface WaitLimit {
