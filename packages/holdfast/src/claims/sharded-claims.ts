@@ -256,7 +256,7 @@ export class ShardedClaims<Tx, R> implements LeaseVerbs<Tx, R> {
     const bucket = this.#bucketOf(claim)
     const on = async (name: string): Promise<T> => {
       const { alone, claims } = this.#parts.get(name) as Part<Tx, R>
-      return await heard(alone, () => run(claims))
+      return await heard(alone, this.#driver.engine, () => run(claims))
     }
     if (bucket === undefined) return await on(this.#claimedFrom(claim))
     return await this.#shards.routed([bucket], on)

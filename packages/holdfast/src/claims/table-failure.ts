@@ -3,7 +3,7 @@ import type { Executor } from '../core/driver.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf, wasRaisedInside } from '../core/sql-state.ts'
 import { within } from '../core/within.ts'
-import { missingSchema, schemaMissing } from '../tx/call-function.ts'
+import { missingSchema, schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import { checkUse, isHole, type OverTable } from './check.ts'
 
 /** How long an error may be held back to say what the table lacks. */

@@ -15,6 +15,8 @@ type Shape = Readonly<Record<PropertyKey, unknown>>
 const can = (given: Shape, ...methods: readonly string[]): boolean =>
   methods.every((method) => typeof given[method] === 'function')
 
+const nameOf = (engine: unknown): unknown => (engine as Shape | null | undefined)?.['name']
+
 /** The first that fits is it, so those that have what others have as well come first. */
 const kinds: Readonly<Record<ClientKind, Kind>> = {
   holdfast: {
@@ -25,7 +27,7 @@ const kinds: Readonly<Record<ClientKind, Kind>> = {
   driver: {
     is: 'a driver of Holdfast',
     use: 'pass it to createHoldfast',
-    has: (given) => given['engine'] === 'postgres' && can(given, 'join', 'transaction'),
+    has: (given) => nameOf(given['engine']) === 'postgres' && can(given, 'join', 'transaction'),
   },
   prisma: {
     is: 'a Prisma client',
@@ -166,7 +168,7 @@ export function assertBeneath(client: unknown, by: string): void {
 /** @throws DRIVER_HANDLE_INVALID */
 export function assertDriver(given: unknown, by: string): asserts given is Driver<unknown> {
   const { engine, alone, join, transaction } = (given ?? {}) as Partial<Driver<unknown>>
-  const isDriver = engine === 'postgres' && typeof alone === 'object'
+  const isDriver = engine?.name === 'postgres' && typeof alone === 'object'
   if (isDriver && typeof join === 'function' && typeof transaction === 'function') return
   throw refused(given, `${by} takes a driver, as fromPg(pool) makes one`, kindOf(given))
 }

@@ -1,4 +1,5 @@
 import type { Scope } from './bucket.ts'
+import type { Engine } from './engine.ts'
 
 /**
  * The seam between Holdfast and a database client. A driver turns a native client into these few
@@ -120,7 +121,7 @@ export interface DriverCapabilities {
 export interface Driver<Tx> {
   /** The client's package name, for messages. */
   readonly name: string
-  readonly engine: 'postgres'
+  readonly engine: Engine
   readonly capabilities: DriverCapabilities
   /** Runs a statement on its own connection, outside any transaction. */
   readonly alone: Executor

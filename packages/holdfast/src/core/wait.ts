@@ -23,6 +23,9 @@ export interface WaitTerms {
   readonly yields: boolean
 }
 
+/** How long the error of a wait may be held back to name who was in the way. */
+export const lookupLimitMs = 100
+
 /** What ended a wait: the call's own limit, a setting of the transaction, or the client's own timer. */
 export type EndedBy = 'wait' | 'lock_timeout' | 'statement_timeout' | 'client'
 

@@ -22,6 +22,7 @@ import { hearPool, unlessHeard } from './sync-wait.ts'
 import { poolOf } from './pool-size.ts'
 import { assertBeneath, assertClient as assertKind } from '../core/client-kind.ts'
 import { notGiven } from '../core/given.ts'
+import { postgres } from '../engines/postgres/engine.ts'
 import { assertNoOptions } from './known-options.ts'
 
 /** The part of Drizzle's `sql` tag we use. */
@@ -107,7 +108,7 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
   const root = watchRoot(clientOf(db))
   return {
     name: 'drizzle-orm',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: { pool: poolOf(clientOf(db)) },
     root: () => root,
     alone: { query: async (statement) => unlessHeard(() => asOurs(() => run(db, statement))) },

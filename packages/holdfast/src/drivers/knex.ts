@@ -1,6 +1,7 @@
 import {
   asOurs,
   assertClient,
+  assertNoOptions,
   cameToRest,
   ConnectionWatch,
   type Driver,
@@ -13,6 +14,7 @@ import {
   type PgConnection,
   pgCancel,
   pgTransactionState,
+  postgres,
   type Row,
   runInCallback,
   type Transaction,
@@ -20,7 +22,6 @@ import {
   watchTaking,
   withSavepoint,
 } from './kit.ts'
-import { assertNoOptions } from './known-options.ts'
 
 /** The part of Knex's instance we use. */
 export interface KnexDatabase {
@@ -110,7 +111,7 @@ export function fromKnex<Db extends KnexDatabase>(
   }
   return {
     name: 'knex',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: { pool: poolOf(client) },
     root: () => watchTaking(client, 'acquireConnection'),
     alone: {

@@ -18,6 +18,7 @@ import { objectGiven } from '../core/given.ts'
 import { optionsGiven } from '../core/known-options.ts'
 import { kyselyOptions } from './known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
+import { postgres } from '../engines/postgres/engine.ts'
 
 interface KyselyTransactionBuilder {
   setIsolationLevel(level: string): KyselyTransactionBuilder
@@ -96,7 +97,7 @@ export function fromKysely<Db extends KyselyDatabase>(
   const alone = kyselyRunner(db)
   return {
     name: 'kysely',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: {},
     root: () => root,
     alone: {

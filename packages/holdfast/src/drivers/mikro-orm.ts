@@ -2,6 +2,7 @@ import type { Driver, Isolation, Row, Transaction, TransactionState } from '../c
 import { assertClient as assertKind } from '../core/client-kind.ts'
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
+import { postgres } from '../engines/postgres/engine.ts'
 import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
 import { type Held, runInCallback } from './callback-transaction.ts'
 import {
@@ -89,7 +90,7 @@ export function fromMikroOrm<Em extends MikroOrmManager>(em: Em, given?: object)
   }
   return {
     name: '@mikro-orm/postgresql',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: {
       get pool() {
         return poolOf(pools.known)

@@ -35,6 +35,7 @@ import { takeAlone } from './sole-client.ts'
 import { optionsGiven } from '../core/known-options.ts'
 import { pgOptions } from './known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
+import { postgres } from '../engines/postgres/engine.ts'
 import { assertPrepare } from './prepare-mode.ts'
 
 /** The part of a `pg` result we read. */
@@ -119,7 +120,7 @@ export function fromPg<Pool extends PgPool>(
   return {
     name: 'pg',
     root: () => root,
-    engine: 'postgres',
+    engine: postgres,
     capabilities: { connectsWithin: true, queues: true, pool: poolOf(pool) },
     alone: {
       async query(statement) {

@@ -16,6 +16,7 @@ import { poolOf } from './pool-size.ts'
 import { optionsGiven } from '../core/known-options.ts'
 import { postgresJsOptions } from './known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
+import { postgres } from '../engines/postgres/engine.ts'
 import { assertPrepare } from './prepare-mode.ts'
 
 /** The part of a postgres.js `sql` we use. */
@@ -95,7 +96,7 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
   }
   return {
     name: 'postgres',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: { pipelines: true, pool: poolOf(sql) },
     alone: {
       query: (statement) => unlessHeard(() => answered(run(sql, statement), answerMs)),

@@ -11,6 +11,7 @@ import { hearPool, unlessHeard } from './sync-wait.ts'
 import { optionsGiven } from '../core/known-options.ts'
 import { prismaOptions } from './known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
+import { postgres } from '../engines/postgres/engine.ts'
 
 /** Prisma's spelling of the isolation levels. */
 type PrismaIsolation = 'ReadCommitted' | 'RepeatableRead' | 'Serializable'
@@ -99,7 +100,7 @@ export function fromPrisma<Client extends PrismaClientLike>(
   }
   return {
     name: 'prisma',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: {},
     root: () => root,
     alone: {

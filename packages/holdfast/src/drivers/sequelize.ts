@@ -1,6 +1,7 @@
 import {
   asOurs,
   assertClient,
+  assertNoOptions,
   cameToRest,
   ConnectionWatch,
   type Driver,
@@ -13,6 +14,7 @@ import {
   type PgConnection,
   pgCancel,
   pgTransactionState,
+  postgres,
   type Row,
   runInCallback,
   type Transaction,
@@ -20,7 +22,6 @@ import {
   watchTaking,
   withSavepoint,
 } from './kit.ts'
-import { assertNoOptions } from './known-options.ts'
 
 /** Sequelize's spelling of the isolation levels. */
 type SequelizeIsolation = Uppercase<Isolation>
@@ -122,7 +123,7 @@ export function fromSequelize<Db extends SequelizeDatabase>(
   const size = options.pool?.max ?? 5
   return {
     name: 'sequelize',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: { pool: typeof size === 'number' ? { of: connections, size } : undefined },
     root: () => watchTaking(connections, 'getConnection'),
     alone: {

@@ -12,6 +12,7 @@ import { watchRoot } from './root-client.ts'
 import { hearPool, unlessHeard } from './sync-wait.ts'
 import { poolOf } from './pool-size.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
+import { postgres } from '../engines/postgres/engine.ts'
 import { assertNoOptions } from './known-options.ts'
 
 /** TypeORM's spelling of the isolation levels. */
@@ -91,7 +92,7 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
     watchRoot((dataSource as { readonly driver?: { readonly master?: unknown } }).driver?.master)
   return {
     name: 'typeorm',
-    engine: 'postgres',
+    engine: postgres,
     capabilities: {
       get pool() {
         return poolOf(pool())

@@ -1,7 +1,7 @@
 import type { Driver } from '../core/driver.ts'
 import type { LossReason } from '../core/event-map.ts'
 import { guardLease, type LeaseName } from '../engines/postgres/leases/leases.ts'
-import { callFunction } from '../tx/call-function.ts'
+import { callFunction } from '../engines/postgres/sql/call-function.ts'
 import type { HeldLease } from './held-lease.ts'
 
 /**

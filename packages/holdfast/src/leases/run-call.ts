@@ -1,7 +1,7 @@
 import type { Driver, Executor, Session } from '../core/driver.ts'
 import type { FunctionCall } from '../engines/postgres/sql/function-call.ts'
 import { askAgain, type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
-import { answerOf, schemaMissing } from '../tx/call-function.ts'
+import { answerOf, schemaMissing } from '../engines/postgres/sql/call-function.ts'
 
 /**
  * Runs a call where the lease lives: on any connection, or on the session that holds the lock. An answer

@@ -15,7 +15,7 @@ import {
   unreadAccounts,
 } from '../engines/postgres/ledger/follow.ts'
 import { askAll } from '../tx/ask-each.ts'
-import { schemaMissing } from '../tx/call-function.ts'
+import { schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import { assertNotNested, runTransaction } from '../tx/run.ts'
 import { type AmountKind, type AmountOf, amountReader } from './book.ts'
 import { invalid } from './calendar.ts'

@@ -7,7 +7,7 @@ import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger/ledger
 import { earlierIds } from '../engines/postgres/ledger/reads.ts'
 import { askAgain, resolveMs } from '../tx/ask-again.ts'
 import { askAll } from '../tx/ask-each.ts'
-import { needingSchema, queryJoined, schemaMissing } from '../tx/call-function.ts'
+import { needingSchema, queryJoined, schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { answersOf, type LineAnswer, statuses } from './answer.ts'
 import { type Audit, type AuditOptions, auditLedger } from './audit.ts'

@@ -56,7 +56,7 @@ export function startRoundsOnEach<Tx>(
     ([name, primary]): RoundsAt<Tx> => ({
       primary,
       name,
-      answered: (ask) => heard(primary.alone, ask),
+      answered: (ask) => heard(primary.alone, primary.engine, ask),
     }),
   )
   const all = (driver.shards === undefined ? [single] : several).map((at) =>

@@ -8,23 +8,22 @@ import { sqlStateOf, wasCanceled } from '../core/sql-state.ts'
 import { traced } from '../core/tracing.ts'
 import { firstOf } from '../core/within.ts'
 import { type EndedBy, nowait, type WaitTerms } from '../core/wait.ts'
-import {
-  heldStatement,
-  locksAreReal,
-  markerStatement,
-} from '../engines/postgres/locks/lock-holders.ts'
+import { locksAreReal, markerStatement } from '../engines/postgres/locks/lock-holders.ts'
 import { seenLocks } from '../engines/postgres/locks/lock-order.ts'
 import {
   type LockAnswer,
   type LockToken,
-  type LockMode,
   lockAnswer,
   type LockRequest,
   lockStatement,
   type WantedLock,
 } from '../engines/postgres/locks/locks.ts'
 import { ownTimeouts } from '../engines/postgres/tx/wait-limit.ts'
-import { type EndedWait, holdersOf, lookAtHolders } from '../tx/blockers.ts'
+import {
+  type EndedWait,
+  holdersOf,
+  lookAtHolders,
+} from '../engines/postgres/locks/look-at-holders.ts'
 import type { TurnTerms } from '../tx/in-turn.ts'
 import type { AcquireTerms } from './acquire-options.ts'
 import type { HoldWatch } from './hold-watch.ts'
@@ -387,14 +386,4 @@ export class Acquisition<Tx> {
     const details = { subject: this.#subject(), names: this.#events.names, ...more }
     return holdfastError(code, { about: subjectOf(this.#wanted), cause, details, blockers })
   }
-}
-
-/** Whether the transaction holds the key in the mode or a stronger one. */
-export async function isHeld<Tx>(
-  transaction: Transaction<Tx>,
-  key: LockKey,
-  mode: LockMode,
-): Promise<boolean> {
-  const [row] = await transaction.query(heldStatement(key, mode))
-  return isTrue(row?.['held'])
 }

@@ -18,7 +18,8 @@ import {
   withTxDefaults,
 } from '../tx/run.ts'
 import { type AcquireOptions, acquireTerms } from './acquire-options.ts'
-import { Acquisition, isHeld, type LockSetup } from './acquire.ts'
+import { Acquisition, type LockSetup } from './acquire.ts'
+import { isHeld } from './is-held.ts'
 import { HoldWatch, type HoldWatchOptions, Places } from './hold-watch.ts'
 import { queuedAt, QueuedGuard } from './queued-guard.ts'
 import { selfTest } from './self-test.ts'

@@ -1,6 +1,6 @@
 import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { missingSchema } from '../tx/call-function.ts'
+import { missingSchema } from '../engines/postgres/sql/call-function.ts'
 import { look } from './look.ts'
 
 /** What every report needs to know. */

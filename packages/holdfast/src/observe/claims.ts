@@ -15,7 +15,7 @@ import { workTable } from '../claims/work-table.ts'
 import { lengthText, type Looking, read } from './answer.ts'
 import { look } from './look.ts'
 import type { Advice, ObservedClaims } from './model.ts'
-import { needingTables } from '../tx/call-function.ts'
+import { needingTables } from '../engines/postgres/sql/call-function.ts'
 import { isTrue } from '../core/is-true.ts'
 
 /** A lease that ended so long ago should have been given back by a worker. */

@@ -7,7 +7,7 @@ import { type LockMemory, lockMemoryOf, type NotedKey } from '../core/lock-memor
 import { Recent } from '../core/recent.ts'
 import { within } from '../core/within.ts'
 import { noteLocks } from '../engines/postgres/observe/notes.ts'
-import { schemaMissing } from '../tx/call-function.ts'
+import { schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { LockCounts } from './lock-counts.ts'
 import { noteEntry } from './lock-id.ts'

@@ -11,11 +11,16 @@ import {
   type OnceNames,
   storeOnce,
 } from '../engines/postgres/once/once.ts'
-import { answerOf, callFunction, schemaMissing, sumOverPrimaries } from '../tx/call-function.ts'
+import {
+  answerOf,
+  callFunction,
+  schemaMissing,
+  sumOverPrimaries,
+} from '../engines/postgres/sql/call-function.ts'
 import { isTraced, traced } from '../core/tracing.ts'
 import { type ResolveOptions, resolveMs, untilTold } from '../tx/ask-again.ts'
 import { type RunOptions, runTransaction, type TxOptions, withTxDefaults } from '../tx/run.ts'
-import { holdersOf, lookAtHolders } from '../tx/blockers.ts'
+import { holdersOf, lookAtHolders } from '../engines/postgres/locks/look-at-holders.ts'
 import { inTurn } from '../tx/in-turn.ts'
 import type { JsonOf } from './json-of.ts'
 import { tellOnce } from './once-events.ts'

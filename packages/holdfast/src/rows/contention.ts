@@ -5,7 +5,7 @@ import type { EndedBy } from '../core/wait.ts'
 import { within } from '../core/within.ts'
 import { blockersFrom } from '../engines/postgres/tx/activity.ts'
 import { boundLookup, type Waiter } from '../engines/postgres/rows/row-blockers.ts'
-import { lookupLimitMs } from '../tx/blockers.ts'
+import { lookupLimitMs } from '../core/wait.ts'
 
 const bound: Statement = boundLookup(lookupLimitMs)
 

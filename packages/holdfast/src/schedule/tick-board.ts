@@ -15,7 +15,7 @@ import type { FunctionCall } from '../engines/postgres/sql/function-call.ts'
 import { holdfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { askAgain } from '../tx/ask-again.ts'
-import { answerOf, callFunction, schemaMissing } from '../tx/call-function.ts'
+import { answerOf, callFunction, schemaMissing } from '../engines/postgres/sql/call-function.ts'
 
 /** What the database says about a schedule. Microseconds since 1970. */
 export interface Look {

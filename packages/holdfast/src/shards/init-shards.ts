@@ -5,7 +5,7 @@ import { holdfastError } from '../core/errors.ts'
 import { moveRefusal } from '../engines/postgres/shards/moves.ts'
 import { initShardsOf, occupiedBuckets, readShards } from '../engines/postgres/shards/shards.ts'
 import { heard } from '../tx/ask-each.ts'
-import { answerOf, needingSchema } from '../tx/call-function.ts'
+import { answerOf, needingSchema } from '../engines/postgres/sql/call-function.ts'
 import { ShardMap, type ShardReading } from './shard-map.ts'
 import { objectGiven } from '../core/given.ts'
 import { optionsGiven } from '../core/known-options.ts'
@@ -43,9 +43,9 @@ export async function initShards<Tx>(
     })
   }
   const looks = await Promise.all(
-    Object.entries(primaries).map(async ([name, { alone }]) => {
+    Object.entries(primaries).map(async ([name, { alone, engine }]) => {
       const ask = async (statement: Statement): Promise<string | null> =>
-        answerOf(await heard(alone, () => needingSchema(alone.query(statement))))
+        answerOf(await heard(alone, engine, () => needingSchema(alone.query(statement))))
       return {
         name,
         alone,

@@ -10,7 +10,7 @@ import {
 import { readShards } from '../engines/postgres/shards/shards.ts'
 import { askAgain } from '../tx/ask-again.ts'
 import { heard, neededOf } from '../tx/ask-each.ts'
-import { answerOf, schemaMissing } from '../tx/call-function.ts'
+import { answerOf, schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import type { ShardReading } from './shard-map.ts'
 
 /** What one server has written down about a move, and how its part of it stands. */
@@ -53,8 +53,9 @@ export class MoveSide<Tx> {
 
   /** What it answers now: nobody is waited for. @throws as `ask`, and SHARD_NO_ANSWER */
   async look(statement: Statement): Promise<string | null> {
+    const { alone, engine } = this.#driver
     try {
-      return answerOf(await heard(this.#driver.alone, () => this.#driver.alone.query(statement)))
+      return answerOf(await heard(alone, engine, () => alone.query(statement)))
     } catch (error) {
       throw typed(error, this.name)
     }

@@ -1,5 +1,5 @@
 import { fullJitterMs, pause } from '../core/backoff.ts'
-import type { Driver, Executor, Row } from '../core/driver.ts'
+import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import {
@@ -10,7 +10,7 @@ import {
 } from '../engines/postgres/shards/shards.ts'
 import { bucketsOf, type Scope } from '../core/bucket.ts'
 import { heard } from '../tx/ask-each.ts'
-import { answerOf, schemaMissing } from '../tx/call-function.ts'
+import { answerOf, schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import { confirmPrimaries } from './confirm.ts'
 import { ShardMap, type ShardReading } from './shard-map.ts'
 
@@ -151,9 +151,8 @@ export class Routing<Tx> {
   async read(buckets?: readonly number[]): Promise<boolean> {
     const readings = new Map<string, ShardReading>()
     const answers = await Promise.allSettled(
-      [...this.#primaries].map(async ([name, { alone }]) => {
-        const ask = (): Promise<readonly Row[]> => alone.query(readShards(this.#schema, buckets))
-        const answer = answerOf(await heard(this.at(name), ask))
+      [...this.#primaries.keys()].map(async (name) => {
+        const answer = answerOf(await this.#ask(name, readShards(this.#schema, buckets)))
         if (answer === null) {
           throw holdfastError('SHARD_MAP_MISSING', { details: { subject: name } })
         }
@@ -165,9 +164,7 @@ export class Routing<Tx> {
     const isComplete = readings.size === this.#primaries.size
     if (buckets === undefined) {
       await confirmPrimaries(readings, { schema: this.#schema, isComplete }, (name, statement) =>
-        heard(this.at(name), () =>
-          (this.#primaries.get(name) as Driver<Tx>).alone.query(statement),
-        ),
+        this.#ask(name, statement),
       )
     }
     const failed = answers.filter((answer) => answer.status === 'rejected')
@@ -176,6 +173,11 @@ export class Routing<Tx> {
     const wrong = failed.some(({ reason }) => isAboutTheMap(reason))
     if (wrong || failed.length === answers.length) throw schemaMissing(error) ?? error
     return isComplete && !areAllHere(buckets ?? [], [...readings.values()])
+  }
+
+  async #ask(name: string, statement: Statement): Promise<readonly Row[]> {
+    const { alone, engine } = this.#primaries.get(name) as Driver<Tx>
+    return await heard(this.at(name), engine, () => alone.query(statement))
   }
 
   async #readAll(): Promise<void> {

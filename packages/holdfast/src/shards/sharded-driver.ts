@@ -66,7 +66,7 @@ export function shardedDriver<Tx>(
   const routing = new Routing(byName, schema, durationMs(wait, 'wait'))
   const driver: ShardedDriver<Tx> = {
     name: first.name,
-    engine: 'postgres',
+    engine: first.engine,
     capabilities: first.capabilities,
     shards: {
       primaries: new Map(

@@ -1,7 +1,7 @@
-import { type Driver, type Executor, primariesOf } from '../core/driver.ts'
+import { type Driver, type Executor, primariesOf, type Statement } from '../core/driver.ts'
+import type { Engine } from '../core/engine.ts'
 import { type HoldfastError, holdfastError, isHoldfastError } from '../core/errors.ts'
 import { settledWithin } from '../core/within.ts'
-import { whichBackend } from '../engines/postgres/tx/session.ts'
 
 /** A primary that could not be asked, or failed. */
 export interface PrimaryFailure {
@@ -28,7 +28,9 @@ export async function askEach<Tx, T>(
   if (shards === undefined) return { answers: [await ask(driver, '')], failure: undefined }
   const names = [...shards.primaries.keys()]
   const asked = await Promise.allSettled(
-    [...shards.primaries].map(([name, primary]) => heard(primary.alone, () => ask(primary, name))),
+    [...shards.primaries].map(([name, primary]) =>
+      heard(primary.alone, driver.engine, () => ask(primary, name)),
+    ),
   )
   const failures: PrimaryFailure[] = []
   const answers: T[] = []
@@ -62,7 +64,7 @@ export async function askOne<Tx, T>(
   const primary = primariesOf(driver)[at] as Driver<Tx>
   if (driver.shards === undefined) return await ask(primary)
   try {
-    return await heard(primary.alone, () => ask(primary))
+    return await heard(primary.alone, driver.engine, () => ask(primary))
   } catch (error) {
     const name = [...driver.shards.primaries.keys()][at] as string
     throw failureOf([{ primary: name, error }], undefined, { next }) as Error
@@ -120,8 +122,8 @@ const againMs = 5_000
  *
  * @throws SHARD_NO_ANSWER
  */
-export async function heard<T>(alone: Executor, ask: () => Promise<T>): Promise<T> {
-  const pulse = pulseOf(alone)
+export async function heard<T>(alone: Executor, engine: Engine, ask: () => Promise<T>): Promise<T> {
+  const pulse = pulseOf(alone, engine)
   if (pulse.silent) {
     pulse.lookAgain()
     throw noAnswer()
@@ -144,8 +146,8 @@ function yes(): boolean {
 
 const pulses = new WeakMap<Executor, Pulse>()
 
-function pulseOf(alone: Executor): Pulse {
-  const pulse = pulses.get(alone) ?? new Pulse(alone)
+function pulseOf(alone: Executor, { ping }: Engine): Pulse {
+  const pulse = pulses.get(alone) ?? new Pulse(alone, ping)
   pulses.set(alone, pulse)
   return pulse
 }
@@ -154,11 +156,13 @@ function pulseOf(alone: Executor): Pulse {
 class Pulse {
   silent = false
   readonly #alone: Executor
+  readonly #ping: Statement
   #asking: Promise<boolean> | undefined
   #askedAt = -Infinity
 
-  constructor(alone: Executor) {
+  constructor(alone: Executor, ping: Statement) {
     this.#alone = alone
+    this.#ping = ping
   }
 
   answers(): Promise<boolean> {
@@ -174,7 +178,7 @@ class Pulse {
 
   async #ask(): Promise<boolean> {
     this.#askedAt = performance.now()
-    const answer = this.#alone.query({ ...whichBackend, connectWithinMs: 2 * silenceMs })
+    const answer = this.#alone.query({ ...this.#ping, connectWithinMs: 2 * silenceMs })
     this.silent = !(await settledWithin(answer, silenceMs))
     // However late: then it is there again. An error that comes late may be our own, for want of a connection.
     if (this.silent)

@@ -1,10 +1,6 @@
 import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
+import type { Engine } from '../core/engine.ts'
 import { within } from '../core/within.ts'
-import {
-  cancelTransaction,
-  limitTransaction,
-  whichTransaction,
-} from '../engines/postgres/tx/transaction.ts'
 import type { Limits } from './limits.ts'
 
 /**
@@ -50,9 +46,9 @@ export async function cancellable<Tx, T>(
 }
 
 /** The server's limit, for a driver that sends it together with BEGIN; nothing without a deadline. */
-export function serverLimit(limits: Limits): Statement | undefined {
+export function serverLimit(engine: Engine, limits: Limits): Statement | undefined {
   const leftMs = limits.remainingMs()
-  return leftMs === undefined ? undefined : limitTransaction(leftMs)
+  return leftMs === undefined ? undefined : engine.limitTransaction(leftMs)
 }
 
 /** Sets the server's limit, unless it was `opened` with it, and tells how to end what runs all the same. */
@@ -63,11 +59,11 @@ async function limited<Tx>(
   opened: readonly Row[] | undefined,
 ): Promise<() => Promise<void>> {
   const { cancel, beside = driver.alone } = transaction
-  const limit = opened === undefined ? serverLimit(limits) : undefined
+  const limit = opened === undefined ? serverLimit(driver.engine, limits) : undefined
   if (opened === undefined && limit === undefined && cancel !== undefined) return cancel
-  const [which] = opened ?? (await transaction.query(limit ?? whichTransaction))
+  const [which] = opened ?? (await transaction.query(limit ?? driver.engine.whichTransaction))
   if (cancel !== undefined) return cancel
-  const named = cancelTransaction(Number(which?.['pid']), String(which?.['began']))
+  const named = driver.engine.cancelTransaction(Number(which?.['pid']), String(which?.['began']))
   return async () => {
     // It would queue for a connection with those that the deadline is to make room for.
     if (limits.isLate) return

@@ -1,5 +1,6 @@
 import type { Scope } from '../core/bucket.ts'
 import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
+import type { Engine } from '../core/engine.ts'
 import type { Duration } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import {
@@ -8,7 +9,6 @@ import {
   openTransactions,
 } from '../core/open-transactions.ts'
 import { isTraced, traced } from '../core/tracing.ts'
-import { isolations, waitForStandby } from '../engines/postgres/tx/transaction.ts'
 import { cancellable, serverLimit } from './cancel.ts'
 import { ConnectionQueue } from './connection-queue.ts'
 import { Limits } from './limits.ts'
@@ -139,7 +139,7 @@ async function runAttempts<Tx, T>(
   room: string,
 ): Promise<T> {
   const limits = Limits.of(driver, options)
-  assertIsolation(options.isolation)
+  assertIsolation(driver.engine, options.isolation)
   const here: OpenTransaction = { driver, outer: openTransactions.getStore(), open: true }
   const events = TxEvents.start(room)
   let connected = false
@@ -147,7 +147,7 @@ async function runAttempts<Tx, T>(
     connected = true
     events?.opened()
     const running = openTransactions.run(here, body, transaction, attempt, startedMs, opened)
-    return options.durable === true ? followed(running, transaction) : running
+    return options.durable === true ? followed(driver.engine, running, transaction) : running
   }
   const once = (number: number, leftMs: number): Promise<T> =>
     admission((start) => {
@@ -190,7 +190,11 @@ async function runAttempts<Tx, T>(
 }
 
 /** Makes COMMIT wait for the standby also if the body has written nothing. */
-async function followed<Tx, T>(running: Promise<T>, transaction: Transaction<Tx>): Promise<T> {
+async function followed<Tx, T>(
+  { waitForStandby }: Engine,
+  running: Promise<T>,
+  transaction: Transaction<Tx>,
+): Promise<T> {
   const result = await running
   await transaction.query(waitForStandby)
   return result
@@ -281,7 +285,7 @@ async function attemptCancellable<Tx, T>(
         timeoutMs: limits.remainingMs(),
         connectWithinMs: connectMs(start),
         connected: () => queue.assertIn(),
-        opening: () => serverLimit(limits),
+        opening: () => serverLimit(driver.engine, limits),
         marked: start.marked,
       },
     ),
@@ -306,7 +310,7 @@ function mayBeSaved(error: unknown): boolean {
 }
 
 /** @throws OPTION_INVALID */
-function assertIsolation(isolation: Isolation | undefined): void {
+function assertIsolation({ isolations }: Engine, isolation: Isolation | undefined): void {
   if (isolation === undefined || isolations.includes(isolation)) return
   const subject = `isolation must be ${isolations.map((each) => `'${each}'`).join(', ')}`
   throw holdfastError('OPTION_INVALID', { details: { option: 'isolation', subject } })

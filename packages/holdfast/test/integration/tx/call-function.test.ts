@@ -13,7 +13,7 @@ import {
   needingSchema,
   needingTables,
   sumOverPrimaries,
-} from '../../../src/tx/call-function.ts'
+} from '../../../src/engines/postgres/sql/call-function.ts'
 import { pgFixture } from '../../support/pg-fixture.ts'
 
 /** Calls of our functions, by one that is made here: in a transaction of the caller's, outside of one, and alone. */

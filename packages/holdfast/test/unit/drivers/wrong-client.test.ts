@@ -180,7 +180,7 @@ test.each<readonly [name: string, client: string, call: (...given: never[]) => u
   // As `map` passes it.
   expect(() => makes(0)).toThrow(refusal('options'))
   for (const nothing of [undefined, {}])
-    expect(makes(nothing)).toMatchObject({ engine: 'postgres' })
+    expect(makes(nothing)).toMatchObject({ engine: { name: 'postgres' } })
 })
 
 async function errorOf(call: () => unknown): Promise<unknown> {

@@ -89,6 +89,8 @@ describe('the check goes red', () => {
     ['a type', "SELECT '1'::text"],
     ['a type that only newer parsers know', "SELECT '1'::json"],
     ['a table', 'SELECT FROM pg_class'],
+    ['a table that is written to', 'INSERT INTO a DEFAULT VALUES'],
+    ['a table that is emptied', 'DELETE FROM a'],
     ['IN', 'SELECT 1 IN (1, 2)'],
     ['IN with a query', 'SELECT 1 IN (SELECT 1)'],
     ['LIKE', "SELECT 'a' LIKE 'b'"],

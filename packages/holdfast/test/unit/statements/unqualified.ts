@@ -145,6 +145,8 @@ function findingOf(
       return node['usingClause'] === undefined && node['isNatural'] !== true
         ? undefined
         : 'JOIN … USING: its operators cannot be qualified'
+    // What is written to stands under its own name.
+    case 'relation':
     case 'RangeVar':
       return node['schemaname'] === undefined && !local.has(String(node['relname']))
         ? `table ${String(node['relname'])}`

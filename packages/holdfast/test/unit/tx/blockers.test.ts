@@ -2,7 +2,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { pause } from '../../../src/core/backoff.ts'
 import type { Executor, Row, Statement } from '../../../src/core/driver.ts'
 import { lockKey } from '../../../src/core/lock-key.ts'
-import { type EndedWait, holdersOf, lookAtHolders } from '../../../src/tx/blockers.ts'
+import {
+  type EndedWait,
+  holdersOf,
+  lookAtHolders,
+} from '../../../src/engines/postgres/locks/look-at-holders.ts'
 
 /** What is made of an answer, and of none in time. The statement itself is tried on a server, in integration/waits. */
 beforeEach(() => {

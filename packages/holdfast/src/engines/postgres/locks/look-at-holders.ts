@@ -1,13 +1,10 @@
-import type { Executor, Row, Statement } from '../core/driver.ts'
-import type { Blocker } from '../core/errors.ts'
-import type { EndedBy } from '../core/wait.ts'
-import { within } from '../core/within.ts'
-import { blockersFrom } from '../engines/postgres/tx/activity.ts'
-import { lockHolders } from '../engines/postgres/locks/lock-holders.ts'
-import { clockMs, endedBySetting } from '../engines/postgres/tx/wait-limit.ts'
-
-/** How long the error of a wait may be held back to name who was in the way. */
-export const lookupLimitMs = 100
+import type { Executor, Row, Statement } from '../../../core/driver.ts'
+import type { Blocker } from '../../../core/errors.ts'
+import { type EndedBy, lookupLimitMs } from '../../../core/wait.ts'
+import { within } from '../../../core/within.ts'
+import { blockersFrom } from '../tx/activity.ts'
+import { lockHolders } from './lock-holders.ts'
+import { clockMs, endedBySetting } from '../tx/wait-limit.ts'
 
 /** A wait that has ended without a lock. */
 export interface EndedWait {

@@ -1,13 +1,13 @@
-import { statementFailure } from '../core/commit-failure.ts'
-import type { Driver, Row, Statement } from '../core/driver.ts'
-import type { ErrorCode } from '../core/error-codes.ts'
-import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
-import { firstOf } from '../core/within.ts'
-import type { FunctionCall } from '../engines/postgres/sql/function-call.ts'
-import { joinMarker } from '../engines/postgres/tx/join-marker.ts'
-import { askAll } from './ask-each.ts'
-import { assertNotNested } from './run.ts'
+import { statementFailure } from '../../../core/commit-failure.ts'
+import type { Driver, Row, Statement } from '../../../core/driver.ts'
+import type { ErrorCode } from '../../../core/error-codes.ts'
+import { holdfastError, isHoldfastError } from '../../../core/errors.ts'
+import { sqlStateOf } from '../../../core/sql-state.ts'
+import { firstOf } from '../../../core/within.ts'
+import type { FunctionCall } from './function-call.ts'
+import { joinMarker } from '../tx/join-marker.ts'
+import { askAll } from '../../../tx/ask-each.ts'
+import { assertNotNested } from '../../../tx/run.ts'
 
 /**
  * Calls one of our functions: in the caller's transaction if there is one, which must really be
