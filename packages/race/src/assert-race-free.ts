@@ -1,7 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { aBoolean, assertOptions, type KnownOptions } from './core/known-options.ts'
 import type { Report } from './core/model.ts'
 import { annotationsOf } from './report/annotations.ts'
+import { assertReport } from './report/assert-report.ts'
 import { jsonReport } from './report/json.ts'
 import { htmlReport } from './report/page/html-report.ts'
 import { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
@@ -18,9 +20,16 @@ export interface Judgement {
   readonly message: string
 }
 
+const raceFreeOptions = { bounded: aBoolean } satisfies KnownOptions<RaceFreeOptions>
+
 /** `toBeRaceFree`: no race, the flows did meet, and everything was covered. */
-export function judgeRaceFree(report: Report, options: RaceFreeOptions = {}): Judgement {
-  assertReport(report)
+export function judgeRaceFree(
+  report: Report,
+  options: RaceFreeOptions = {},
+  who = 'toBeRaceFree()',
+): Judgement {
+  assertReport(report, who)
+  assertOptions(options, raceFreeOptions)
   const bounded = report.verdict === 'bounded'
   const pass = report.verdict === 'race-free' || (bounded && options.bounded === true)
   const hint =
@@ -39,7 +48,7 @@ function annotate(report: Report): void {
 
 /** `toHaveRace`: a race whose message, name or explanation matches. */
 export function judgeHasRace(report: Report, pattern?: RegExp | string): Judgement {
-  assertReport(report)
+  assertReport(report, 'toHaveRace()')
   const text = tell(report, { columns: 400, colour: false }).replaceAll(/\s+/g, ' ')
   const matches =
     pattern === undefined ||
@@ -59,19 +68,13 @@ export function judgeHasRace(report: Report, pattern?: RegExp | string): Judgeme
  * @example assertRaceFree(await explore({ … }))
  */
 export function assertRaceFree(report: Report, options: RaceFreeOptions = {}): void {
-  const { pass, message } = judgeRaceFree(report, options)
+  const { pass, message } = judgeRaceFree(report, options, 'assertRaceFree()')
   if (pass) return
   const error = new Error(`\n${message}`)
   error.name = 'RaceError'
   // The stack of this library tells nobody anything.
   Error.captureStackTrace(error, assertRaceFree)
   throw error
-}
-
-function assertReport(report: unknown): asserts report is Report {
-  const known = typeof report === 'object' && report !== null && 'verdict' in report
-  if (known && 'coverage' in report) return
-  throw new TypeError('A report of explore() is needed; was an await forgotten?')
 }
 
 function tell(report: Report, options?: FormatOptions): string {

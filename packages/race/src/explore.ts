@@ -4,12 +4,17 @@ import {
   aFunction,
   aNumber,
   anObject,
+  anObjectOf,
+  assertForm,
   assertOptions,
   aText,
   either,
-  type KnownOptions,
   isFalse,
+  isListOfTexts,
+  type KnownOptions,
+  names as someNames,
   oneOf,
+  type OptionForm,
 } from './core/known-options.ts'
 import type { Progress, Report, Said } from './core/model.ts'
 import { progressLine } from './report/progress.ts'
@@ -28,12 +33,16 @@ export interface ExploreOptions {
   readonly url: string | undefined
   /** Two or more flows, as they are in production; what connects through its context is scheduled. */
   readonly flows: Readonly<Record<string, Flow>>
-  /** Runs before every schedule, on a connection of its own: empty the tables, insert what is needed. */
+  /**
+   * Runs before every schedule, on a connection of its own: empty the tables, insert what is needed. Without it, and
+   * without `state`, the flows have to leave everything as it was; otherwise the verdict is `inconclusive`.
+   */
   readonly seed?: (context: DatabaseContext) => Promise<unknown>
   /**
    * `restore`: the database is taken as it is. Rows of all tables and the places of sequences are put back before every
-   * schedule and at the end, and a `seed`, if there is one, runs on them. The role has to be a superuser, or may set
-   * `session_replication_role`. Tables that flows make or alter are not brought back.
+   * schedule and at the end, and a `seed`, if there is one, runs on them. So they are when the process gets SIGINT,
+   * SIGTERM or SIGHUP; if it is killed, the next exploration says what to do. The role has to be a superuser, or may
+   * set `session_replication_role`. Tables that flows make or alter are not brought back.
    *
    * `clone`: every schedule runs on a copy of the whole database, made by `CREATE DATABASE … TEMPLATE`, and the
    * database itself is not touched. For what rows cannot bring back: tables that flows make or alter, large objects,
@@ -73,10 +82,16 @@ export interface ExploreOptions {
   readonly deadlocks?: 'report' | 'fail'
   /** `split` (default): an autocommit statement is executed and committed in two steps. */
   readonly autocommit?: 'split' | 'atomic'
+  /**
+   * `open` (default): others can act between the statements that a function, a trigger or a DO block runs. No schedule
+   * does, so where that can matter the verdict is at most `bounded`. `atomic`: each counts as one statement, as for code
+   * that is proven in another way.
+   */
+  readonly functions?: 'open' | 'atomic'
   readonly budget?: {
-    /** Runs; default 2,000. */
+    /** Runs; default 2,000. The serial orders are run in any case, and so is one in which the flows take turns. */
     readonly schedules?: number
-    /** Time; default 20,000. */
+    /** Time; default 20,000. The same runs are made in any case. */
     readonly ms?: number
     /** Steps of one run; default 500. */
     readonly steps?: number
@@ -109,6 +124,7 @@ export async function explore(options: ExploreOptions): Promise<Report> {
   const names = Object.keys(options.flows ?? {})
   if (names.length < 2 || names.length > 26)
     throw new Error('explore() needs two or more flows, at most 26')
+  for (const name of names) assertForm(options.flows[name], aFunction, `flows.${name}`)
   if (options.oracle === false && options.invariant === undefined)
     throw new Error('explore() without an oracle needs an invariant, or nothing can be wrong')
   const { recover } = typeof options.crash === 'object' ? options.crash : {}
@@ -122,8 +138,9 @@ export async function explore(options: ExploreOptions): Promise<Report> {
     oracle: options.oracle,
     outcome: options.outcome,
     autocommit: options.autocommit,
+    functions: options.functions,
     recover,
-    limits: options.budget?.steps === undefined ? undefined : { steps: options.budget.steps },
+    limits: limitsOf(options.budget),
   })
   const name = options.name ?? names.join(', ')
   const replay = options.replay ?? process.env['HOLDFAST_RACE_REPLAY']
@@ -146,9 +163,20 @@ export async function explore(options: ExploreOptions): Promise<Report> {
   }
 }
 
-const aList = [Array.isArray, 'a list of lists of flows'] as const
+const groups: OptionForm = [
+  (value) => Array.isArray(value) && value.every(isListOfTexts),
+  'a list of groups, each a list of names of flows',
+]
+const someTables: OptionForm = [
+  (value) => isListOfTexts(value) && value.length > 0,
+  'a list of one or more names (to compare no table: oracle: false, and an invariant)',
+]
 
-type Words<N extends 'state' | 'deadlocks' | 'autocommit'> = NonNullable<ExploreOptions[N]>
+type ObjectOf<N extends 'oracle' | 'crash'> = Exclude<ExploreOptions[N], boolean | undefined>
+
+type Words<N extends 'state' | 'deadlocks' | 'autocommit' | 'functions'> = NonNullable<
+  ExploreOptions[N]
+>
 
 /** What `record()` has as well. */
 export const commonOptions: KnownOptions<
@@ -159,7 +187,12 @@ export const commonOptions: KnownOptions<
   url: aText,
   seed: aFunction,
   state: oneOf<Words<'state'>>({ restore: true, clone: true }),
-  oracle: either(isFalse, anObject),
+  oracle: either(
+    isFalse,
+    anObjectOf({ tables: someTables, ignore: someNames } satisfies KnownOptions<
+      ObjectOf<'oracle'>
+    >),
+  ),
   outcome: aFunction,
 }
 
@@ -167,10 +200,14 @@ const exploreOptions = {
   ...commonOptions,
   flows: anObject,
   invariant: aFunction,
-  symmetric: either(aBoolean, aList),
-  crash: either(aBoolean, anObject),
+  symmetric: either(aBoolean, groups),
+  crash: either(
+    aBoolean,
+    anObjectOf({ recover: aFunction } satisfies KnownOptions<ObjectOf<'crash'>>),
+  ),
   deadlocks: oneOf<Words<'deadlocks'>>({ report: true, fail: true }),
   autocommit: oneOf<Words<'autocommit'>>({ split: true, atomic: true }),
+  functions: oneOf<Words<'functions'>>({ open: true, atomic: true }),
   budget: { schedules: aNumber, ms: aNumber, steps: aNumber } satisfies KnownOptions<
     NonNullable<ExploreOptions['budget']>
   >,
@@ -178,6 +215,16 @@ const exploreOptions = {
   rng: aNumber,
   onProgress: aFunction,
 } satisfies KnownOptions<ExploreOptions>
+
+function limitsOf({ steps, ms }: NonNullable<ExploreOptions['budget']> = {}): {
+  readonly steps?: number
+  readonly codeMs?: number
+} {
+  return {
+    ...(steps === undefined ? {} : { steps }),
+    ...(ms === undefined ? {} : { codeMs: ms }),
+  }
+}
 
 function groupsOf(symmetric: ExploreOptions['symmetric'], names: readonly string[]): number[][] {
   if (symmetric === undefined || symmetric === false) return []

@@ -1,5 +1,5 @@
 /** One flow by itself: what it sends, touches, locks and answers. */
-import { aFunction, assertOptions, type KnownOptions } from './core/known-options.ts'
+import { aFunction, assertForm, assertOptions, type KnownOptions } from './core/known-options.ts'
 import type { FinalTable, FlowOutcome, Note, Step } from './core/model.ts'
 import { commonOptions, type ExploreOptions } from './explore.ts'
 import { type MomentKind, readHistory, type Transaction } from './report/history.ts'
@@ -59,6 +59,7 @@ export interface Recording {
  */
 export async function record(options: RecordOptions): Promise<Recording> {
   assertOptions(options, recordOptions)
+  assertForm(options.flow, aFunction, 'flow')
   const { flow, name = 'flow', ...rest } = options
   const url = databaseUrl('record()', options.url)
   using _turn = await takeTurn()

@@ -1,5 +1,9 @@
-/** A value that an option may have: how it is told, and in words. */
-export type OptionForm = readonly [isOne: (value: unknown) => boolean, words: string]
+/** A value that an option may have: how it is told, and in words; if it is an object, which options that has. */
+export type OptionForm = readonly [
+  isOne: (value: unknown) => boolean,
+  words: string,
+  within?: KnownOptions<object>,
+]
 
 /** Every option there is; written with `satisfies`, it cannot fall behind the types. */
 export type KnownOptions<O> = { readonly [N in keyof O]-?: OptionForm | KnownOptions<object> }
@@ -8,16 +12,21 @@ export const aBoolean: OptionForm = [(value) => typeof value === 'boolean', 'tru
 export const aFunction: OptionForm = [(value) => typeof value === 'function', 'a function']
 export const aText: OptionForm = [(value) => typeof value === 'string', 'a text']
 export const anObject: OptionForm = [isObject, 'an object']
+export const names: OptionForm = [isListOfTexts, 'a list of names']
 export const aNumber: OptionForm = [
   (value) => typeof value === 'number' && value >= 0,
   'a number, 0 or more',
 ]
 
+export function anObjectOf(within: KnownOptions<object>): OptionForm {
+  return [isObject, 'an object', within]
+}
+
 export function either(...forms: readonly OptionForm[]): OptionForm {
-  return [
-    (value) => forms.some(([isOne]) => isOne(value)),
-    forms.map(([, words]) => words).join(', or '),
-  ]
+  const isOne = (value: unknown): boolean => forms.some(([is]) => is(value))
+  const words = forms.map(([, one]) => one).join(', or ')
+  const within = forms.find(([, , one]) => one !== undefined)?.[2]
+  return within === undefined ? [isOne, words] : [isOne, words, within]
 }
 
 export const isFalse: OptionForm = [(value) => value === false, 'false']
@@ -44,13 +53,27 @@ export function assertOptions<O extends object>(
     const form = Object.hasOwn(forms, name) ? forms[name] : undefined
     if (form === undefined) throw unknown(option, name, Object.keys(forms))
     if (value === undefined) continue
-    if (!isForm(form)) assertOptions(value as object, form, option)
-    else if (!form[0](value)) throw invalid(`${option} must be ${form[1]}`)
+    if (isForm(form)) assertForm(value, form, option)
+    else assertOptions(value as object, form, option)
   }
+}
+
+/** @throws TypeError with the code OPTION_INVALID */
+export function assertForm(
+  value: unknown,
+  [isOne, words, within]: OptionForm,
+  option: string,
+): void {
+  if (!isOne(value)) throw invalid(`${option} must be ${words}`)
+  if (within && isObject(value)) assertOptions(value, within, option)
 }
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isListOfTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
 }
 
 function isForm(form: OptionForm | KnownOptions<object>): form is OptionForm {
@@ -90,6 +113,6 @@ function distance(one: string, other: string): number {
   return row[other.length] as number
 }
 
-function invalid(message: string): Error {
+export function invalid(message: string): Error {
   return Object.assign(new TypeError(message), { code: 'OPTION_INVALID' })
 }

@@ -4,6 +4,7 @@
  * let pass. A *schedule* is the order of steps of one run. A *class* is a set of schedules that
  * cannot differ in what anybody sees.
  */
+import type { Facts } from './facts.ts'
 
 /** What may be done next: let one connection of one flow go on, or end the flow. */
 export interface Choice {
@@ -66,6 +67,11 @@ export interface Footprint {
     /** What others may be waiting for and now get. */
     readonly locks: readonly string[]
   }
+  /**
+   * What the server runs in it one after the other, if it is more than one statement: in a function, a trigger, a
+   * pipeline. Others may act in between, and no schedule does.
+   */
+  readonly parts?: readonly Footprint[]
   /** Under a snapshot of the transaction (REPEATABLE READ, SERIALIZABLE), or of the statement. */
   readonly isolation: 'read committed' | 'repeatable read' | 'serializable'
 }
@@ -184,11 +190,14 @@ export interface Trouble {
 export interface Note {
   readonly kind:
     | 'uncontrolled-wait'
+    /** One step runs several statements inside, and others can act between them. */
     | 'several-statements'
     | 'unordered-limit'
     | 'nondeterminism'
-    /** Values that differ between like runs and are not compared: ids made by the program, the time. */
+    /** Values that are drawn anew in every run, such as ids made by the program: compared by where they stand. */
     | 'chance'
+    /** A value can be read in two ways, and by one of them a run is wrong. */
+    | 'undecided'
     | 'server-chose-victim'
     /** A deadlock that PostgreSQL resolved. */
     | 'deadlock'
@@ -225,6 +234,8 @@ export interface Run {
   readonly uncontrolled?: string
   readonly trouble?: Trouble
   readonly notes: readonly Note[]
+  /** What the search compares; runs of a report have none. */
+  readonly facts?: Facts
 }
 
 /** Rows of a table at the end of a run, in an order that does not depend on it. */

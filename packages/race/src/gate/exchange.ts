@@ -12,6 +12,8 @@ export type Progress =
   | 'under way'
   /** The client has to send the rest: it asked for types first. */
   | 'partly answered'
+  /** A statement of a query string is done, and the next is still to come. */
+  | 'part done'
   /** Executed, and not committed. */
   | 'held'
   /** Failed while its Sync was held back: the server waits for it. */
@@ -47,17 +49,23 @@ export function createExchange(first: Unit, passage: Passage, state: Transaction
   let holding = false
   let translated = false
   let partial = false
+  let part = false
 
   function send(piece: Piece): Buffer {
     if (progress === 'partly answered') unit = continued(unit, piece.unit)
     progress = 'under way'
-    const complete = piece.kind !== 'flush' && piece.executes
-    holding = complete && passage.split && state === 'I' && unit.splittable
-    translated = holding && piece.kind === 'simple'
+    const complete = piece.kind !== 'flush' && piece.kind !== 'part' && piece.executes
+    const alone = state === 'I' || piece.block === 'implicit'
+    holding = complete && passage.split && alone && unit.splittable
+    part = piece.kind === 'part'
+    const last = piece.kind === 'last'
+    translated = part || last || (holding && piece.kind === 'simple')
     partial = piece.kind === 'flush' && !piece.executes
     if (translated) {
-      owed = [...translatedReplies]
-      return concatBytes([writeExtended(unit.statements[0] ?? ''), flushMessage])
+      const ready = last && !holding
+      owed = ready ? [...translatedReplies, { kind: 'ready' }] : [...translatedReplies]
+      const end = ready ? syncMessage : flushMessage
+      return concatBytes([writeExtended(unit.statements[0] ?? ''), end])
     }
     if (!holding) {
       owed = [...piece.replies]
@@ -76,6 +84,7 @@ export function createExchange(first: Unit, passage: Passage, state: Transaction
     }
     progress = 'under way'
     holding = false
+    part = false
     owed = [{ kind: 'ready' }]
     return syncMessage
   }
@@ -91,13 +100,14 @@ export function createExchange(first: Unit, passage: Passage, state: Transaction
   function next(frame: Frame): Progress {
     if (frame.type === 'Z') owed = []
     else if (frame.type === 'E') {
-      if (holding) return 'needs sync'
+      if (holding || part) return 'needs sync'
       // The server skips everything up to the next Sync.
       owed = owed.filter((reply) => reply.kind === 'ready')
     } else if (answers(frame, owed[0])) owed.shift()
     else return 'under way'
     if (owed.length > 0) return 'under way'
     if (partial) return 'partly answered'
+    if (part) return 'part done'
     return holding ? 'held' : 'done'
   }
 

@@ -11,6 +11,7 @@ import { concatBytes, concatFrames } from './concat.ts'
 import { createExchange, type Exchange } from './exchange.ts'
 import { createObituary } from './obituary.ts'
 import { createPieceCollector, type Piece } from './piece.ts'
+import { takeApart } from './take-apart.ts'
 import type { Passage, Settlement, Unit } from './unit.ts'
 
 /** Where the bytes of a connection go. */
@@ -148,6 +149,7 @@ export function createGatedConnection(
 
   /** Looks at the next piece, if the connection is free for it. */
   function advance(): void {
+    takeHeadApart()
     const [head] = queue
     if (!head || phase === 'closing' || phase === 'closed') return
     const continues = exchange?.progress === 'partly answered'
@@ -170,6 +172,13 @@ export function createGatedConnection(
     // Who begins a transaction says so at its first statement, and has it to its end.
     owner = head.owner ?? (sinks.inherits === true && state !== 'I' ? owner : undefined)
     events.parked(connection)
+  }
+
+  /** Only now is it known whether a transaction is open. */
+  function takeHeadApart(): void {
+    const [head] = queue
+    const parts = head && phase === 'idle' ? takeApart(head, state) : undefined
+    if (head && parts) queue.splice(0, 1, ...parts.map((part) => ({ ...part, owner: head.owner })))
   }
 
   function pass(passage: Passage): void {
@@ -221,8 +230,14 @@ export function createGatedConnection(
     if (frame.type === 'Z') state = readTransactionState(frame)
     if (frame.type === 'E' && state === 'T') state = 'E'
     const progress = exchange.take(frame)
-    if (progress === 'needs sync') sinks.toServer(exchange.finish(true))
-    else if (progress === 'partly answered') {
+    if (progress === 'needs sync') {
+      sinks.toServer(exchange.finish(true))
+      // The rest of a query string is not run after a failure.
+      while (unanswered?.kind === 'part' && queue.shift()?.kind === 'part');
+    } else if (progress === 'part done') {
+      state = unanswered?.block === 'none' ? 'I' : 'T'
+      finish(exchange)
+    } else if (progress === 'partly answered') {
       deliver(exchange)
       advance()
     } else if (progress === 'held') {

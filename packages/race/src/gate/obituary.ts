@@ -28,7 +28,7 @@ export function createObituary(): Obituary {
     answer({ kind }) {
       if (kind === 'terminate') return undefined
       const parts = skipping ? [] : [error]
-      skipping = kind === 'flush'
+      skipping = kind === 'flush' || kind === 'part'
       if (!skipping) parts.push(readyMessage)
       return parts.length > 0 ? concatBytes(parts) : undefined
     },

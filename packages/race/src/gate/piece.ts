@@ -11,6 +11,7 @@ import {
   readQuery,
 } from '../wire/frontend.ts'
 import { valueText } from '../wire/value-text.ts'
+import type { Block } from './take-apart.ts'
 import { commitOnlyText, type Unit } from './unit.ts'
 
 /** A prepared statement of a connection, named or not. */
@@ -34,12 +35,15 @@ export type Reply =
 
 /** Messages that a client sent up to a point at which it wants an answer. */
 export interface Piece {
-  readonly kind: 'simple' | 'sync' | 'flush' | 'terminate'
+  /** A `part` is a statement of a query string that has more; the `last` is the last of them. */
+  readonly kind: 'simple' | 'sync' | 'flush' | 'terminate' | 'part' | 'last'
   readonly frames: readonly Frame[]
   readonly replies: readonly Reply[]
   readonly unit: Unit
   /** It runs something, and does not only ask for types and columns. */
   readonly executes: boolean
+  /** What a part, or the last, leaves the connection in. */
+  readonly block?: Block
 }
 
 /** Puts a client's messages together to pieces. */
@@ -54,13 +58,24 @@ export interface PieceCollector {
 function isSplittable(statement: SqlStatement): boolean {
   const [first, second] = statement.tokens.filter((token) => token.text !== '(')
   if (first?.kind !== 'word') return false
-  if (queryVerbs.has(first.text)) return true
+  if (queryVerbs.has(first.text) || blockVerbs.has(first.text)) return true
   // These commit by themselves, or have to be alone in their transaction.
   const alone = statement.tokens.some(({ text }) => text === 'concurrently')
   return ddlVerbs.has(first.text) && !alone && !clusterWide.has(second?.text ?? '')
 }
 
-const ddlVerbs = new Set(['create', 'alter', 'drop', 'truncate', 'comment', 'grant', 'revoke'])
+/** What they commit themselves, they commit in either protocol; the rest is held. */
+const blockVerbs = new Set(['call', 'do', 'execute', 'explain'])
+const ddlVerbs = new Set([
+  'create',
+  'alter',
+  'drop',
+  'truncate',
+  'comment',
+  'grant',
+  'revoke',
+  'refresh',
+])
 const clusterWide = new Set(['database', 'tablespace', 'system', 'subscription'])
 
 export function createPieceCollector(): PieceCollector {

@@ -1,5 +1,5 @@
 /** A coverage in words, for every form of report. */
-import type { Coverage, Report } from '../core/model.ts'
+import type { Coverage, Note, Report } from '../core/model.ts'
 import { times } from './words.ts'
 
 /** A search in which the flows were never under way together says nothing about races. */
@@ -9,11 +9,9 @@ export function isVacuous({ verdict }: Report): boolean {
 
 /** Why a search that found nothing does not cover everything. */
 export function boundedBy({ notes }: Report): { readonly what: string; readonly next: string } {
-  const has = (...kinds: readonly string[]): boolean =>
-    notes.some(({ kind }) => kinds.includes(kind))
-  if (has('unjudged'))
+  if (notes.some(({ kind }) => kind === 'unjudged'))
     return { what: 'as far as it could be judged', next: 'explore fewer flows at once' }
-  const uncontrolled = has('uncontrolled-wait', 'nondeterminism')
+  const uncontrolled = notes.some(({ kind }) => doubts.has(kind))
   return uncontrolled
     ? {
         what: 'as far as it was controlled',
@@ -24,6 +22,14 @@ export function boundedBy({ notes }: Report): { readonly what: string; readonly 
         next: 'raise budget.schedules or budget.ms, or make the flows smaller',
       }
 }
+
+/** Notes of what no schedule decides. */
+const doubts: ReadonlySet<Note['kind']> = new Set([
+  'uncontrolled-wait',
+  'nondeterminism',
+  'several-statements',
+  'undecided',
+])
 
 /** How much was run. */
 export function coveredText({ coverage }: Report): string {

@@ -1,4 +1,5 @@
 import type { Report } from '../core/model.ts'
+import { assertReport } from './assert-report.ts'
 import type { AnomalyName } from './anomaly.ts'
 import { explainFailure } from './explain.ts'
 import type { Fix } from './fix.ts'
@@ -21,6 +22,7 @@ export interface RaceExplanation {
 
 /** Names the race of a report, says why it happened and what helps; undefined if there is none. */
 export function explainRace(report: Report): RaceExplanation | undefined {
+  assertReport(report, 'explainRace()')
   if (report.failure === undefined) return undefined
   const { anomaly, title, why, cycle, fixes } = explainFailure(report, report.failure)
   return { anomaly, title, why, cycle, fixes }

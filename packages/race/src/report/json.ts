@@ -1,4 +1,5 @@
 import type { Failure, Place, Report } from '../core/model.ts'
+import { assertReport } from './assert-report.ts'
 import { differenceOf, faultOf } from './difference.ts'
 import { explainFailure } from './explain.ts'
 import type { Fix } from './fix.ts'
@@ -52,6 +53,7 @@ export interface JsonStep {
 
 /** The report as JSON text, for other programs. Values of parameters are in its statements. */
 export function jsonReport(report: Report): string {
+  assertReport(report, 'jsonReport()')
   const { name, verdict, flows, server, coverage, failure, trouble, notes } = report
   const data: JsonReport = {
     format: 1,

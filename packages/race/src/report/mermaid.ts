@@ -1,4 +1,5 @@
 import type { Report } from '../core/model.ts'
+import { assertReport } from './assert-report.ts'
 import { coveredText } from './coverage-words.ts'
 import { differenceOf, faultOf } from './difference.ts'
 import { explainFailure } from './explain.ts'
@@ -13,6 +14,7 @@ const widest = 90
  * request. Without a failure, a diagram that says so.
  */
 export function mermaidReport(report: Report): string {
+  assertReport(report, 'mermaidReport()')
   const { failure, flows } = report
   const [first = [], ...others] = flows.map((name, flow) => [
     `  participant f${flow} as ${label(name)}`,

@@ -1,5 +1,6 @@
 import type { GatedConnection } from '../gate/gated-connection.ts'
 import type { Settlement, Unit } from '../gate/unit.ts'
+import { noteBetweenRuns } from './latecomers.ts'
 import { loseSession } from './lose-session.ts'
 import { laneOf, type Play, seen, userOf } from './play.ts'
 import type { RunEvents } from './shared-connections.ts'
@@ -18,6 +19,8 @@ export function attend(play: Play): RunEvents {
       play.quiet += 1
       return connection.pass({ split: false, deliver: true })
     }
+    // The flow has not begun: whoever sends is left of an earlier run.
+    if (play.performers[flow]?.performance === undefined) noteBetweenRuns(flow, unit)
     const lane = laneOf(play, flow, connection)
     lane.status = 'parked'
     lane.unit = unit

@@ -10,7 +10,8 @@ export const stampText = `
     (SELECT concat(count(*), '.', sum(k.oid::int8))
      FROM pg_catalog.pg_constraint k WHERE k.oid >= 16384),
     (SELECT concat(count(*), '.', sum(d.oid::int8)) FROM pg_catalog.pg_attrdef d),
-    (SELECT concat(count(*), '.', sum(p.oid::int8))
+    (SELECT concat(count(*), '.', sum(p.oid::int8), '.',
+                   sum(hashtext(concat(p.provolatile, p.prosrc))::int8))
      FROM pg_catalog.pg_proc p WHERE p.oid >= 16384),
     (SELECT concat(count(*), '.', sum(r.oid::int8))
      FROM pg_catalog.pg_rewrite r WHERE r.oid >= 16384),
@@ -28,19 +29,23 @@ export interface RelationRow {
   readonly object: string
   readonly temporary: boolean
   readonly active: boolean
+  readonly indirect: boolean
   readonly deferred: boolean
 }
 
-export const relationsText = `
+/** Rules, policies, views, foreign tables, heirs: a query on it reads what it does not name. */
+const indirect = `(
+  c.relkind IN ('r', 'p') AND c.relhasrules OR c.relrowsecurity OR c.relkind IN ('v', 'f')
+  OR c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))`
+
+export const relationsText: string = `
   SELECT c.oid::int8::text AS oid, n.nspname AS schema, c.relname AS name, c.relkind AS kind,
          coalesce(rn.nspname || '.' || r.relname, n.nspname || '.' || c.relname) AS object,
          c.relpersistence = 't' AS temporary,
-         c.relkind IN ('r', 'p') AND c.relhasrules OR c.relrowsecurity OR c.relkind IN ('v', 'f')
+         ${indirect} AS indirect,
+         ${indirect}
            OR EXISTS (SELECT FROM pg_catalog.pg_trigger t
                       WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
-           -- A query on it reads the tables that inherit from it, and does not name them.
-           OR c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h
-                                           WHERE h.inhparent = c.oid)
            OR EXISTS (SELECT FROM pg_catalog.pg_depend d
                       WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid >= 16384
                         AND d.deptype = 'n'
@@ -62,6 +67,45 @@ export const relationsText = `
   LEFT JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
   WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'S', 'v', 'm', 'f')
     AND n.nspname NOT LIKE 'pg\\_toast%'`
+
+export interface CalledRow {
+  readonly relation: string
+  /** Null for a rule, which runs statements and has no name. */
+  readonly name: string | null
+  /** By triggers of INSERT (4), DELETE (8) or UPDATE (16), before the row is written (2); 0 if by any use. */
+  readonly type: number
+}
+
+/** Code of the user's that is run by a statement on a table or a view, and is not named in the statement. */
+export const calledText = `
+  SELECT t.tgrelid::int8::text AS relation, p.proname AS name, t.tgtype::int AS type
+  FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+  WHERE NOT t.tgisinternal AND t.tgenabled <> 'D'
+  UNION SELECT r.ev_class::int8::text, NULL, 0
+  FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
+  WHERE r.oid >= 16384 AND r.rulename <> '_RETURN'
+  UNION SELECT o.relation::int8::text, p.proname, o.type
+  FROM (SELECT 'pg_attrdef'::regclass AS class, oid, adrelid AS relation, 28 AS type
+        FROM pg_catalog.pg_attrdef
+        UNION ALL SELECT 'pg_constraint'::regclass, oid, conrelid, 28 FROM pg_catalog.pg_constraint
+        UNION ALL SELECT 'pg_class'::regclass, indexrelid, indrelid, 28 FROM pg_catalog.pg_index
+        UNION ALL SELECT 'pg_policy'::regclass, oid, polrelid, 0 FROM pg_catalog.pg_policy
+        UNION ALL SELECT 'pg_rewrite'::regclass, oid, ev_class, 0 FROM pg_catalog.pg_rewrite) o
+  JOIN pg_catalog.pg_depend d ON d.classid = o.class AND d.objid = o.oid
+    AND d.refclassid = 'pg_proc'::regclass AND d.refobjid >= 16384
+  JOIN pg_catalog.pg_proc p ON p.oid = d.refobjid`
+
+/**
+ * Functions and procedures that are not written in C. A body of SQL that the server has parsed (BEGIN ATOMIC) is not to
+ * be had without locks on its tables.
+ */
+export const routinesText = `
+  SELECT p.proname AS name, l.lanname AS language, p.provolatile = 'v' AS volatile,
+         CASE WHEN l.lanname = 'plpgsql' THEN pg_catalog.pg_get_functiondef(p.oid)
+              WHEN l.lanname = 'sql' AND p.prosqlbody IS NULL THEN p.prosrc END AS body
+  FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+  WHERE p.oid >= 16384 AND p.prokind <> 'a' AND l.lanname NOT IN ('c', 'internal')
+  ORDER BY p.oid`
 
 export interface ForeignKeyRow {
   readonly child: string

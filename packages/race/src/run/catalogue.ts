@@ -1,4 +1,6 @@
 import {
+  type CalledRow,
+  calledText,
   type CodeRow,
   codeText,
   type ColumnRow,
@@ -8,11 +10,13 @@ import {
   indexesText,
   type RelationRow,
   relationsText,
+  routinesText,
   stampText,
   type UniqueRow,
   uniquesText,
 } from './catalogue-text.ts'
 import type { Control } from './control.ts'
+import type { Routine } from './routine.ts'
 import { families, type Family } from './row-condition.ts'
 
 /**
@@ -29,6 +33,10 @@ export interface Relation {
   readonly temporary: boolean
   /** Triggers, rules, policies, heirs, or functions of the user's in defaults and constraints. */
   readonly active: boolean
+  /** Rules, policies, heirs, or a view: a query on it reads what it does not name. */
+  readonly indirect: boolean
+  /** Code of the user's that a statement on it runs. */
+  readonly calls: readonly CalledRow[]
   /** Objects that its foreign keys refer to. */
   readonly parents: ReadonlySet<string>
   /** Columns that foreign keys of others refer to. */
@@ -68,6 +76,8 @@ export interface Catalogue {
   readonly named: ReadonlyMap<string, readonly Relation[]>
   /** Names of the user's functions, of those that look like columns, and of operators. */
   readonly code: Readonly<Record<CodeRow['kind'], ReadonlySet<string>>>
+  /** What is not written in C, by bare name. */
+  readonly routines: ReadonlyMap<string, readonly Routine[]>
   /** Object ids of indexes, whose locks say nothing that their tables' do not. */
   readonly ignored: ReadonlySet<number>
 }
@@ -88,6 +98,8 @@ export async function readCatalogue(control: Control): Promise<Catalogue> {
   const uniques = (await client.query<UniqueRow>(uniquesText)).rows
   const columns = (await client.query<ColumnRow>(columnsText)).rows
   const code = (await client.query<CodeRow>(codeText)).rows
+  const called = (await client.query<CalledRow>(calledText)).rows
+  const routines = (await client.query<Routine>(routinesText)).rows
   const indexes = (await client.query<{ oid: string }>(indexesText)).rows
 
   const objects = new Map(rows.map(({ oid, object }) => [oid, object]))
@@ -99,6 +111,7 @@ export async function readCatalogue(control: Control): Promise<Catalogue> {
     byParent: Map.groupBy(foreignKeys, ({ parent }) => objectOf(parent)),
     uniques: Map.groupBy(uniques, ({ relation }) => objectOf(relation)),
     columns: Map.groupBy(columns, ({ relation }) => relation),
+    called: Map.groupBy(called, ({ relation }) => objectOf(relation)),
     objectOf,
   }
   const byOid = new Map(rows.map((row) => [Number(row.oid), relationOf(row, facts)]))
@@ -114,6 +127,7 @@ export async function readCatalogue(control: Control): Promise<Catalogue> {
       operator: namesOf('operator'),
       conversion: namesOf('conversion'),
     },
+    routines: Map.groupBy(routines, ({ name }) => name),
     ignored: new Set(indexes.map(({ oid }) => Number(oid))),
   }
 }
@@ -125,6 +139,7 @@ interface Facts {
   readonly byParent: ReadonlyMap<string, readonly ForeignKeyRow[]>
   readonly uniques: ReadonlyMap<string, readonly UniqueRow[]>
   readonly columns: ReadonlyMap<string, readonly ColumnRow[]>
+  readonly called: ReadonlyMap<string, readonly CalledRow[]>
   objectOf(oid: string): string
 }
 
@@ -142,6 +157,8 @@ function relationOf(row: RelationRow, facts: Facts): Relation {
     object,
     temporary,
     active: family.some(({ active }) => active),
+    indirect: family.some((one) => one.indirect),
+    calls: facts.called.get(object) ?? [],
     deferred: family.some(({ deferred }) => deferred),
     parents: parentsOf(object, facts),
     referenced: new Set(facts.byParent.get(object)?.flatMap((key) => key.columns)),

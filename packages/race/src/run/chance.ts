@@ -2,15 +2,10 @@
  * Values that differ from run to run although nothing else does: the clock's, and keys that were drawn
  * during the run. They are replaced by words, so that two results can be compared as text.
  */
+import type { Span } from '../core/facts.ts'
 
 const clockWord = '‹clock›'
 export const newKeyWord = '‹new›'
-
-/** The time in which a run can have read the clock. */
-export interface Span {
-  readonly from: number
-  readonly to: number
-}
 
 const instant = /\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?/g
 

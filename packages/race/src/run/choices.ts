@@ -1,7 +1,7 @@
 import type { Choice, Decision, Pending, Step } from '../core/model.ts'
 import { crash } from './crash.ts'
 import { fingerprint } from './fingerprint.ts'
-import { joinFootprints } from './footprint-reader.ts'
+import { joinFootprints } from './derived.ts'
 import type { DraftStep, Lane } from './lane.ts'
 import { nameOf, note, type Play, seen } from './play.ts'
 import { openStep } from './record-step.ts'
@@ -81,13 +81,12 @@ export async function apply(play: Play, lane: Lane, choice: Choice): Promise<voi
   lane.units += 1
   const [text = ''] = draft.statements
   noteOddities(play, draft.statements)
-  lane.connection?.pass({ split: !play.setting.reader.onlyReads(text), deliver })
+  // What reads only may still be the last of those that share a transaction.
+  const alone = lane.connection?.state === 'I'
+  lane.connection?.pass({ split: !alone || !play.setting.reader.onlyReads(text), deliver })
 }
 
 function noteOddities(play: Play, statements: readonly string[]): void {
-  if (statements.length > 1) {
-    note(play, 'several-statements', 'A query held several statements; they are one step.')
-  }
   for (const text of statements) {
     const { kind, unorderedLimit } = shapeOf(text)
     if (kind === 'query' && unorderedLimit && !play.setting.reader.namesOneRow(text)) {

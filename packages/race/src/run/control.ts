@@ -22,9 +22,15 @@ export interface Wait {
 /** The runner's own connection: it looks at the others and never takes part. */
 export interface Control {
   readonly client: Client
+  /** The server's process of this connection. */
+  readonly pid: number
   /** Rows as they are; for the user's seed and invariant. */
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
+  /** What these sessions wait for. `allWaits` is about all sessions of this database. */
   waits(pids: readonly number[]): Promise<Wait[]>
+  allWaits(): Promise<Wait[]>
+  /** Whether any session of this database runs a statement, apart from this one. */
+  isBusy(): Promise<boolean>
   locks(pid: number): Promise<HeldLock[]>
   /** Whether each of these sessions stands in the way of the one before it by a lock that it has. */
   holdsAgainst(waiting: number, blocker: number): Promise<boolean>
@@ -39,14 +45,20 @@ export interface Control {
 
 // Waiting for a lock, or for a snapshot that is safe to read from (SERIALIZABLE DEFERRABLE).
 // pg_blocking_pids takes the lock manager's own lock, so only those who wait are asked for.
-const waitsText = `
+const waitsOf = (which: string): string => `
   SELECT a.pid,
          CASE WHEN a.wait_event_type = 'Lock' THEN pg_catalog.pg_blocking_pids(a.pid)
               WHEN a.wait_event = 'SafeSnapshot'
                 THEN pg_catalog.pg_safe_snapshot_blocking_pids(a.pid)
               ELSE '{}' END AS blockers
   FROM pg_catalog.pg_stat_activity a
-  WHERE a.pid = ANY($1::int[])`
+  WHERE ${which}`
+const waitsText = waitsOf('a.pid = ANY($1::int[])')
+const allWaitsText = waitsOf('a.datname = pg_catalog.current_database()')
+
+const busyText = `
+  SELECT FROM pg_catalog.pg_stat_activity
+  WHERE state = 'active' AND datname = pg_catalog.current_database() AND pid <> pg_catalog.pg_backend_pid() LIMIT 1`
 
 const locksText = `
   SELECT locktype, coalesce(relation, 0)::int8::text AS relation, mode, granted,
@@ -97,7 +109,7 @@ function conflict(wanted: string, held: string): boolean {
 }
 
 export async function connectControl(url: string): Promise<Control> {
-  let client = await connect(url)
+  let { client, pid: own } = await connect(url)
 
   async function waits(pids: readonly number[]): Promise<Wait[]> {
     const { rows } = await client.query<{ pid: number; blockers: number[] }>({
@@ -139,11 +151,16 @@ export async function connectControl(url: string): Promise<Control> {
     get client() {
       return client
     },
+    get pid() {
+      return own
+    },
     async query(text, values) {
       const { rows } = await client.query<Record<string, unknown>>(text, values?.slice())
       return rows
     },
     waits,
+    allWaits: async () => (await client.query<Wait>(allWaitsText)).rows,
+    isBusy: async () => (await client.query(busyText)).rows.length > 0,
     locks,
     holdsAgainst,
     async cancel(pid) {
@@ -160,18 +177,19 @@ export async function connectControl(url: string): Promise<Control> {
     async away(work) {
       await client.end()
       await work()
-      client = await connect(url)
+      ;({ client, pid: own } = await connect(url))
     },
     close: () => client.end(),
   }
 }
 
-async function connect(url: string): Promise<Client> {
+async function connect(url: string): Promise<{ client: Client; pid: number }> {
   const client = new Client({ connectionString: url, application_name: 'holdfast-race' })
   uncontrolled.add(client)
   // A lost control connection makes the next query fail; without a listener it would end the process.
   client.on('error', () => undefined)
   await client.connect()
   await client.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0`)
-  return client
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_catalog.pg_backend_pid() AS pid')
+  return { client, pid: rows[0]?.pid ?? 0 }
 }

@@ -1,24 +1,29 @@
-import type { Cast, FlowOutcome, Footprint, Run, Runner, Trouble } from '../core/model.ts'
+import type { Span } from '../core/facts.ts'
+import type { Cast, FlowOutcome, Run, Runner, Trouble } from '../core/model.ts'
 import { traceCalls } from '../gate/call-places.ts'
 import { readStamp } from './catalogue.ts'
-import type { Span } from './chance.ts'
-import { connectControl, type Control } from './control.ts'
+import { connectControl } from './control.ts'
 import { openClone } from './clone.ts'
-import { createStateReader } from './final-state.ts'
+import { endFact, type FindKeys } from './end-facts.ts'
+import { createStateReader, type StateReader } from './final-state.ts'
 import { createFootprintReader } from './footprint-reader.ts'
-import type { DatabaseContext, RunnerOptions } from './options.ts'
+import { withDatabase } from './database-context.ts'
+import type { RunnerOptions } from './options.ts'
 import { outcomeText } from './outcome-text.ts'
 import type { Decide } from './choices.ts'
 import type { ScheduleSetting } from './play.ts'
 import { type Played, playSchedule } from './schedule.ts'
 import { createSeedCheck } from './seed-check.ts'
+import { forgetLatecomers, latecomerTrouble, lend } from './latecomers.ts'
+import { openRestoreState } from './restore-state.ts'
+import { readServer } from './server-facts.ts'
 import { withoutSessions } from './sessions.ts'
-import { levelNamed } from './session-setting.ts'
-import { takeSnapshot } from './snapshot.ts'
-import { createStage } from './stage.ts'
+import { sharedConnections } from './shared-connections.ts'
+import { createStage, type Stage } from './stage.ts'
 import { loadParser } from './statement-tree.ts'
 import { takeDatabase } from './turn.ts'
 import { tidyUp } from './tidy-up.ts'
+import { createWatch, GivenUp, type Limit, type Watch } from './watch.ts'
 
 /** A runner with its connections; `close` gives them back. */
 export interface LiveRunner extends Runner, AsyncDisposable {
@@ -61,30 +66,58 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
   const control = await connectControl(url)
   opened.push(control.close)
   if (!clone) await takeDatabase(control)
-  const snapshot = options.state === 'restore' ? await takeSnapshot(control) : undefined
-  if (snapshot) opened.push(snapshot.restore)
+  const hangMs = options.limits?.hangMs ?? 5000
+  const limitMs = Math.max(options.limits?.codeMs ?? 20_000, hangMs)
+  const watch = createWatch(url, control, hangMs)
+  /** What kept the exploration from beginning. */
+  let hindrance: Trouble | undefined
+  const stages: Stage[] = []
+  const kept =
+    options.state === 'restore'
+      ? await openRestoreState(url, control, watch, hangMs, () => leaveAll(stages)).catch(
+          (error: unknown) => {
+            hindrance = troubleOf(error)
+            return undefined
+          },
+        )
+      : undefined
+  if (kept) opened.push(kept.close)
   const server = await readServer(control)
-  const reader = await createFootprintReader(control)
+  const reader = await createFootprintReader(control, options.functions)
   const stage = await createStage(url, names.length, server.startOptions)
+  stages.push(stage)
   opened.push(stage.close)
   const states =
-    options.oracle === false ? undefined : createStateReader(control, options.oracle ?? {})
-  const database = databaseContext(control)
+    options.oracle === false
+      ? undefined
+      : watched(watch, createStateReader(control, options.oracle ?? {}))
+  const limit = (kind: Trouble['kind']): Limit => ({ ms: limitMs, kind })
   const seed = async (): Promise<void> => {
-    await snapshot?.restore()
+    await kept?.restore()
     if (clone) {
       const sessions = [...stage.connections(), ...clone.borrowed()]
       await withoutSessions(sessions, () => control.away(clone.renew))
     }
-    await options.seed?.(database)
+    const { seed: fill } = options
+    if (!fill) return
+    await withDatabase(control, (database) =>
+      watch.over({
+        name: 'The seed',
+        do: () => lend(async () => fill(database)),
+        limit: limit('seed-failed'),
+      }),
+    )
   }
-  const seeds =
-    states && (options.seed || options.state)
-      ? createSeedCheck(states, async () => {
+  const seedAgain =
+    options.seed || options.state
+      ? async (): Promise<void> => {
           await seed()
-          await states.start(await reader.prepare())
-        })
+          await states?.start(await reader.prepare())
+        }
       : undefined
+  // Without an oracle too: an invariant would be held to what the runs before have left.
+  const checked = states ?? (seedAgain ? undefined : watched(watch, createStateReader(control, {})))
+  const seeds = checked && createSeedCheck(checked, seedAgain)
   const setting: ScheduleSetting = {
     names,
     flows,
@@ -97,15 +130,29 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
     victims: options.victims ?? 'choose',
     steps: options.limits?.steps ?? 500,
     graceMs: options.limits?.graceMs ?? 25,
-    hangMs: options.limits?.hangMs ?? 5000,
+    hangMs,
     meetings: new Set(),
   }
 
   async function run(decide: Decide, cast?: Cast): Promise<Run> {
+    if (hindrance) return withoutPlay(names.length, hindrance)
+    try {
+      const run = await Promise.race([runWatched(decide, cast), ...(kept ? [kept.stopped] : [])])
+      return kept?.isStopping === true ? await kept.stopped : run
+    } catch (error) {
+      if (kept?.isStopping === true) return await kept.stopped
+      const trouble = troubleOf(error)
+      await control.client.query('ROLLBACK').catch(() => undefined)
+      return withoutPlay(names.length, trouble)
+    }
+  }
+
+  async function runWatched(decide: Decide, cast?: Cast): Promise<Run> {
     const from = Date.now()
     try {
       await seed()
     } catch (error) {
+      if (error instanceof GivenUp) throw error
       await control.client.query('ROLLBACK').catch(() => undefined)
       const message = error instanceof Error ? error.message : String(error)
       return withoutPlay(names.length, {
@@ -114,15 +161,21 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
       })
     }
     const stamp = await reader.prepare()
-    await states?.start(stamp)
+    await checked?.start(stamp)
     const trouble = await seeds?.look()
-    if (trouble) return withoutPlay(names.length, trouble)
+    if (trouble) {
+      const late =
+        trouble.kind === 'seed-differs' ? latecomerTrouble(names, 'suspected') : undefined
+      return withoutPlay(names.length, late ?? trouble)
+    }
     const stop = cast?.places === true ? traceCalls() : undefined
     const played = await playSchedule(setting, decide, cast).finally(stop)
     await tidyUp(setting, played)
     if (played.failure) throw played.failure
     await recover(played)
-    return look(played, { from, to: Date.now() })
+    const run = await look(played, { from, to: Date.now() })
+    const late = latecomerTrouble(names)
+    return late && !run.trouble ? { ...run, trouble: late } : run
   }
 
   async function recover(played: Played): Promise<void> {
@@ -136,7 +189,13 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
       const { signal } = new AbortController()
       const step = async (): Promise<void> => undefined
       const { url, pool } = wing
-      await options.recover({ flow: name, url, pool, traceparent: '', signal, step }, name)
+      const context = { flow: name, url, pool, traceparent: '', signal, step }
+      const { recover: mend } = options
+      await watch.over({
+        name: `The recovery of ${name}`,
+        do: () => lend(async () => mend(context, name)),
+        limit: limit('hung-flow'),
+      })
     }
   }
 
@@ -154,43 +213,69 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
     // Tables that the flows made, dropped or altered.
     const altered = steps.some(({ footprint }) => footprint.opaque)
     const state = await states?.read(span, altered ? await readStamp(control) : undefined)
-    const keys = state ?? { keyOf: () => undefined }
-    const ends = outcomes.map((outcome) => outcomeText(outcome, keys, span))
+    const ends = outcomes.map((outcome) => endFact(outcome, state?.findKeys ?? noKeys))
+    const texts = outcomes.map((outcome, flow) => outcomeText(outcome, ends[flow] ?? null, span))
     const violation = await violationOf(outcomes)
     return {
       ...base,
       state: state?.text ?? '',
-      digest: JSON.stringify([state?.text ?? '', ...ends]),
+      digest: JSON.stringify([state?.text ?? '', ...texts]),
       tables: state?.tables ?? [],
+      facts: { span, tables: state?.facts ?? [], ends },
       ...(violation !== undefined && { violation }),
     }
   }
 
   async function violationOf(outcomes: readonly FlowOutcome[]): Promise<string | undefined> {
-    if (!options.invariant) return undefined
+    const { invariant } = options
+    if (!invariant) return undefined
     const byName = Object.fromEntries(
       names.map((name, flow) => [name, outcomes[flow] ?? ({ kind: 'unfinished' } as const)]),
     )
     try {
-      await options.invariant({ ...database, outcomes: byName })
+      await withDatabase(control, (database) =>
+        watch.over({
+          name: 'The invariant',
+          do: () => lend(async () => invariant({ ...database, outcomes: byName })),
+          limit: limit('hung-flow'),
+        }),
+      )
       return undefined
     } catch (error) {
+      if (error instanceof GivenUp) throw error
       return error instanceof Error ? error.message : String(error)
     }
   }
 
+  forgetLatecomers()
   const close = (): Promise<void> => closeAll(opened)
   return { flows: names, server: server.version, run, close, [Symbol.asyncDispose]: close }
 }
 
-function databaseContext(control: Control): DatabaseContext {
+const noKeys: FindKeys = () => ({ keys: [], certain: false })
+
+/** Reading the tables waits for locks as well. */
+function watched(watch: Watch, states: StateReader): StateReader {
+  const name = 'The look at the tables'
   return {
-    query: control.query,
-    sql: (strings, ...values) => {
-      const text = strings.reduce((before, after, index) => `${before}$${index}${after}`)
-      return control.query(text, values)
-    },
+    start: (stamp) => watch.over({ name, do: () => states.start(stamp) }),
+    columns: () => watch.over({ name, do: states.columns }),
+    read: (span, stamp) => watch.over({ name, do: () => states.read(span, stamp) }),
   }
+}
+
+/** Ends what flows have under way, for good; tells which sessions are to be ended on the server. */
+function leaveAll(stages: readonly Stage[]): number[] {
+  const inUse = [...sharedConnections].filter(
+    ({ phase, state }) => phase !== 'idle' || state !== 'I',
+  )
+  return [...stages.flatMap((stage) => stage.leave()), ...inUse.map(({ pid }) => pid)]
+}
+
+/** What was given up is told as trouble; everything else is thrown on. */
+function troubleOf(error: unknown): Trouble {
+  if (error instanceof GivenUp) return error.trouble
+  throw error
 }
 
 /** A run that was not begun. */
@@ -205,28 +290,5 @@ function withoutPlay(flows: number, trouble: Trouble): Run {
     deadlocks: 0,
     notes: [],
     trouble,
-  }
-}
-
-interface ServerFacts {
-  readonly version: string
-  readonly isolation: Footprint['isolation']
-  /** Time limits of the server's or the role's settings are switched off for the flows. */
-  readonly startOptions: string
-}
-
-async function readServer(control: Control): Promise<ServerFacts> {
-  const rows = await control.query(
-    `SELECT name, reset_val AS setting FROM pg_catalog.pg_settings
-     WHERE name IN ('server_version', 'default_transaction_isolation', 'statement_timeout',
-                    'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
-  )
-  const settings = new Map(rows.map((row) => [String(row['name']), String(row['setting'])]))
-  const level = settings.get('default_transaction_isolation')
-  const limits = [...settings].filter(([name, value]) => name.endsWith('timeout') && value !== '0')
-  return {
-    version: `PostgreSQL ${settings.get('server_version')?.split(' ')[0] ?? ''}`,
-    isolation: levelNamed(level ?? ''),
-    startOptions: limits.map(([name]) => `-c ${name}=0`).join(' '),
   }
 }

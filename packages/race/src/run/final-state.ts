@@ -1,16 +1,18 @@
 import type { QueryConfig } from 'pg'
+import type { Fact, FactTable, RowKey, Span } from '../core/facts.ts'
 import type { FinalTable } from '../core/model.ts'
+import { readJson } from '../core/read-json.ts'
 import {
   isWord,
   looksDrawn,
   maskClock,
   maskMoment,
   newKeyWord,
-  type Span,
   type Standing,
   standingOf,
 } from './chance.ts'
 import type { Control } from './control.ts'
+import { type FindKeys, nowhere, valueFact } from './end-facts.ts'
 import { readStateTables, type StateColumn, type StateTable } from './state-columns.ts'
 
 type Row = readonly (string | null)[]
@@ -20,11 +22,9 @@ export interface FinalState {
   readonly tables: readonly FinalTable[]
   /** The same as text: equal if and only if the states are. */
   readonly text: string
-  /**
-   * What a value of an answer stands for, if it is a key that was drawn during the run: the row that it belongs to.
-   * `name` is what the answer calls it, and `beside` what else is in the same object.
-   */
-  keyOf(value: string, name: string, beside: readonly string[]): string | undefined
+  /** The rows as they are, with the keys that were drawn known as such. */
+  readonly facts: readonly FactTable[]
+  readonly findKeys: FindKeys
 }
 
 export interface StateReader {
@@ -161,6 +161,9 @@ function canonical(
   span: Span,
 ): FinalState {
   const again = new Set(earlier)
+  // What the seed draws anew each time is as new as what the flows draw.
+  const isFixed = (name: string, value: string): boolean =>
+    seeded.get(name)?.has(value) === true && standing.get(name)?.values.has(value) !== false
   const owners = new Map<string, { readonly table: number; readonly row: Row }>()
 
   tables.forEach((table, place) => {
@@ -169,7 +172,7 @@ function canonical(
       if (!isOwnKey(column)) return
       for (const row of contents[place] ?? []) {
         const value = row[index]
-        if (value === null || value === undefined || seeded.get(name)?.has(value)) continue
+        if (value === null || value === undefined || isFixed(name, value)) continue
         earlier.add(`${name}=${value}`)
         // A key that the program made: one that comes again in every run is the same key.
         if (!column.generated && (!looksDrawn(value) || again.has(`${name}=${value}`))) continue
@@ -210,19 +213,61 @@ function canonical(
         .sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1)),
     }
   })
-  function keyOf(value: string, name: string, beside: readonly string[]): string | undefined {
+  const findKeys: FindKeys = (value, name, beside) => {
     const meant = tablesMeant(tables, name, beside)
-    const found = tables.flatMap((table, place) =>
-      table.columns.flatMap((column): string[] => {
-        const owner = owners.get(`${table.name}.${column.name}=${value}`)
+    const keys = tables.flatMap((table, place) =>
+      table.columns.flatMap((column): (RowKey & { column: string })[] => {
+        const own = `${table.name}.${column.name}`
+        const owner = owners.get(`${own}=${value}`)
         if (owner === undefined || (meant.length > 0 && !meant.includes(table))) return []
-        return [`${table.name}${reference(place, owner.row, 1)}`]
+        const shown = `${newKeyWord} ${table.name}${reference(place, owner.row, 1)}`
+        return [{ ...rowKey(own, value, shown), column: own }]
       }),
     )
-    return found.length === 0 ? undefined : `${newKeyWord} ${found.join(' ')}`
+    return { keys, certain: meant.length > 0 || looksDrawn(value) }
+  }
+  const certainKeys: FindKeys = (value, name, beside) => {
+    const found = findKeys(value, name, beside)
+    return name !== '' && found.certain ? found : { keys: [], certain: false }
   }
 
-  return { tables: result, text: result.map((table) => JSON.stringify(table)).join('\n'), keyOf }
+  function fact(table: StateTable, column: StateColumn, value: string | null): Fact {
+    if (value === null) return null
+    const own = `${table.name}.${column.name}`
+    if (owners.has(`${own}=${value}`)) return rowKey(own, value, newKeyWord)
+    const owner = owners.get(`${column.refers}=${value}`)
+    if (owner) return rowKey(`${column.refers}`, value, `→${reference(owner.table, owner.row, 1)}`)
+    // Without a constraint its name may tell.
+    const named = column.refers === undefined && !isOwnKey(column) && /_?id$/i.test(column.name)
+    const [key] = named ? certainKeys(value, column.name, []).keys : []
+    if (key) return key
+    const inside = /^[[{]/.test(value) ? readJson(value) : undefined
+    let hasKeys = false
+    const tree = valueFact(inside ?? null, nowhere, (...asked) => {
+      const found = certainKeys(...asked)
+      hasKeys ||= found.keys.length > 0
+      return found
+    })
+    return hasKeys ? tree : value
+  }
+
+  const facts = tables.map(
+    (table, place): FactTable => ({
+      name: table.name,
+      columns: table.columns.map(({ name }) => name),
+      rows: (contents[place] ?? []).map((row) =>
+        table.columns.map((column, index) => fact(table, column, row[index] ?? null)),
+      ),
+    }),
+  )
+  const text = result.map((table) => JSON.stringify(table)).join('\n')
+  return { tables: result, text, facts, findKeys }
+}
+
+/** A key that is like no other is the same wherever it stands; a number only where it is known to refer to the row. */
+function rowKey(column: string, value: string, shown: string): RowKey {
+  const unique = value.length >= 8 && /[a-z]/i.test(value)
+  return { kind: 'key', id: unique ? value : `${column}=${value}`, shown }
 }
 
 /** The tables whose keys go by that name, as `cartId` or `/carts/3`; else those that have all these columns. */

@@ -5,6 +5,8 @@ export interface FlowIdentity {
   readonly flow: number
   /** The run is over: what the flow still does is not heard. */
   over: boolean
+  /** Its code has come to its end by itself. */
+  ended: boolean
 }
 
 export const flowIdentity: AsyncLocalStorage<FlowIdentity | undefined> = new AsyncLocalStorage()

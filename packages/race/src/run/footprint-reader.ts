@@ -3,6 +3,8 @@ import type { Settlement } from '../gate/unit.ts'
 import { type Catalogue, type Relation, readCatalogue, readStamp } from './catalogue.ts'
 import type { Control } from './control.ts'
 import { type Held, holdsNothing, nothingHeld, readHeld } from './held.ts'
+import { type Derived, ended, joinFootprints, local, unknown } from './derived.ts'
+import { asFootprint, innerParts } from './inner-parts.ts'
 import { cascades, resolveNames } from './names.ts'
 import { givesKey, narrowed } from './row-object.ts'
 import { type StatementShape, shapeOf } from './statement-shape.ts'
@@ -18,12 +20,6 @@ export interface Observed {
   readonly record: TransactionRecord
   /** What it waited for before it went on, if it did. */
   readonly waitedFor: Held | undefined
-}
-
-export interface Derived {
-  readonly footprint: Footprint
-  /** It is executed and held, and committing it now would be noticed by nobody. */
-  readonly idle: boolean
 }
 
 /** Tells what a step touched: by looking at its locks, until a text has been seen often enough. */
@@ -50,7 +46,10 @@ interface Sighting {
 
 const none: Touched = { touches: [], writes: [], deferred: [], plain: false }
 
-export async function createFootprintReader(control: Control): Promise<FootprintReader> {
+export async function createFootprintReader(
+  control: Control,
+  functions: 'open' | 'atomic' = 'open',
+): Promise<FootprintReader> {
   let catalogue: Catalogue = await readCatalogue(control)
   const sightings = new Map<string, Sighting>()
 
@@ -131,23 +130,32 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     if (known && known.times >= enough) {
       const after = { ...record.held, relations: merged(record.held.relations, known.relations) }
       const reads = known.touched.touches.every(({ mode }) => mode === 'read')
-      const idle = reads || touchedNothing(shape, settlement)
+      const idle = record.quiet && (reads || touchedNothing(shape, settlement))
       return made(observed, shape, known.touched, after, idle)
     }
     if (!visible) {
       const guess = foretold(shape, nothingHeld)
-      if (!guess) return unknown(settlement, record)
+      if (!guess) return unseen(observed, shape)
       return made(observed, shape, guess, nothingHeld, true)
     }
     const after = await held(pid)
-    if (after.unknown || (shape.kind === 'unknown' && !observable.has(shape.verb))) {
+    const isOpen = shape.kind === 'unknown' && !observable.has(shape.verb)
+    if (after.unknown || isOpen || mayCommit(shape, text, catalogue)) {
       record.add(none, after)
       return unknown(settlement, record)
     }
     const names = resolveNames(shape, catalogue, after)
     const touched = observedTouches(shape, names, catalogue, record.held, after)
     remember(text, shape, touched, after)
-    return made(observed, shape, touched, after, holdsNothing(after))
+    return made(observed, shape, touched, after, record.quiet && holdsNothing(after))
+  }
+
+  /** Executed and committed in one step, or by several commits of its own: others may act in between. */
+  function unseen({ settlement, record }: Observed, shape: StatementShape): Derived {
+    const { footprint, idle } = unknown(settlement, record)
+    if (atOnce.has(shape.verb)) return { footprint, idle }
+    const part = asFootprint(undefined, record.isolation)
+    return { footprint: { ...footprint, parts: [part, part] }, idle }
   }
 
   function foretold(shape: StatementShape, waitedFor: Held): Touched | undefined {
@@ -176,11 +184,17 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     const before = record.held
     const touched = inRows(found, shape, settlement, record, after)
     const wroteNothing = touchedNothing(shape, settlement) && touched.plain
+    const [text = ''] = settlement.unit.statements
+    const parts =
+      found.plain || functions === 'atomic'
+        ? undefined
+        : innerParts(text, shape, found, record.isolation, catalogue)
     record.add(wroteNothing ? { ...touched, writes: [], deferred: [] } : touched, after)
     const own: Footprint = {
       opaque: false,
       touches: withSnapshot(touched.touches, shape, record),
       isolation: record.isolation,
+      ...(parts && { parts }),
     }
     const released = releasedKeys(shape, record, before, after)
     if (released.length > 0) {
@@ -243,15 +257,19 @@ export async function createFootprintReader(control: Control): Promise<Footprint
 
   /** Several statements at once are one step: what each does is put together, if it can be told. */
   function several({ settlement, record }: Observed, shapes: readonly StatementShape[]): Derived {
-    const parts = shapes.map((shape) =>
-      shape.kind === 'local' ? none : foretold(shape, nothingHeld),
+    const guesses = shapes.map((shape) =>
+      shape.kind === 'local' || shape.kind === 'begin' ? none : foretold(shape, nothingHeld),
     )
+    if (settlement.before === 'I') record.clear()
+    const parts = guesses.map((guess) => asFootprint(guess?.touches, record.isolation))
     const saves = shapes.filter(({ verb }) => verb === 'savepoint' || verb === 'release')
     for (const { verb } of saves) record.savepoint(verb === 'savepoint' ? 1 : -1)
-    const isUnknown = saves.length > 0 || parts.includes(undefined)
-    if (settlement.answer.error || isUnknown) return unknown(settlement, record)
-    if (settlement.before === 'I') record.clear()
-    const all = parts.flatMap((part) => part ?? [])
+    const isUnknown = saves.length > 0 || guesses.includes(undefined)
+    if (settlement.answer.error || isUnknown || shapes.some(({ kind }) => kind === 'begin')) {
+      const { footprint, idle } = unknown(settlement, record)
+      return { footprint: { ...footprint, parts: [...parts, footprint] }, idle }
+    }
+    const all = guesses.flatMap((guess) => guess ?? [])
     const touched: Touched = {
       touches: all.flatMap(({ touches }) => touches),
       writes: all.flatMap(({ writes }) => writes),
@@ -260,11 +278,11 @@ export async function createFootprintReader(control: Control): Promise<Footprint
     }
     record.add(touched, record.held)
     const touches = shapes[0] ? withSnapshot(touched.touches, shapes[0], record) : touched.touches
-    const own: Footprint = { opaque: false, touches, isolation: record.isolation }
+    const own: Footprint = { opaque: false, touches, isolation: record.isolation, parts }
     if (settlement.after !== 'I') return { footprint: own, idle: false }
     const end = record.ends('commit')
     record.clear()
-    return { footprint: joinFootprints(own, end), idle: true }
+    return { footprint: joinFootprints({ ...own, parts: [...parts, end] }, end), idle: true }
   }
 
   function remember(text: string, shape: StatementShape, touched: Touched, after: Held): void {
@@ -301,39 +319,30 @@ function tellsOthers({ verb, calls }: StatementShape): boolean {
 }
 
 // Not queries, but what they lock is all they do.
-const observable = new Set(['call', 'do', 'execute', 'copy', 'explain', 'fetch', 'move', 'declare'])
+const observable = new Set([
+  'call',
+  'do',
+  'execute',
+  'copy from',
+  'copy to',
+  'explain',
+  'fetch',
+  'move',
+  'declare',
+])
 
-/** What two halves of one step did together. */
-export function joinFootprints(one: Footprint, other: Footprint): Footprint {
-  const ends = other.ends ?? one.ends
-  return {
-    opaque: one.opaque || other.opaque,
-    touches: [...one.touches, ...other.touches],
-    ...(ends && { ends }),
-    isolation: one.isolation,
-  }
+// What they do they do at one moment: when they commit, or when they read.
+const atOnce = new Set(['prepared', 'chain', 'copy to', 'select', 'show'])
+
+/** Procedures and blocks may commit in between, and then their locks do not tell what they did. */
+function mayCommit({ verb }: StatementShape, text: string, { routines }: Catalogue): boolean {
+  if (verb === 'do') return commits.test(text)
+  return (
+    verb === 'call' && [...routines.values()].flat().some(({ body }) => commits.test(body ?? ''))
+  )
 }
 
-function local(record: TransactionRecord): Derived {
-  return { footprint: { opaque: false, touches: [], isolation: record.isolation }, idle: true }
-}
-
-function ended(
-  { before }: Settlement,
-  record: TransactionRecord,
-  how: 'commit' | 'rollback',
-): Derived {
-  const end = record.ends(how)
-  record.clear()
-  return before === 'I' ? local(record) : { footprint: end, idle: true }
-}
-
-function unknown({ after }: Settlement, record: TransactionRecord): Derived {
-  const footprint: Footprint = { opaque: true, touches: [], isolation: record.isolation }
-  if (after === 'I') record.clear()
-  else record.spoil()
-  return { footprint, idle: false }
-}
+const commits = /\b(?:commit|rollback)\b/i
 
 /** The first query of such a transaction decides what all of them see. */
 function withSnapshot(

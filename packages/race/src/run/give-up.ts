@@ -1,4 +1,4 @@
-import { flowOfPid, nameOf, type Play } from './play.ts'
+import { connectionsOf, flowOfPid, nameOf, type Play } from './play.ts'
 
 /** Nobody can be let go on: waits for a flow that does something else, but not for ever. */
 export async function waitForAnything(play: Play): Promise<void> {
@@ -11,19 +11,27 @@ export async function waitForAnything(play: Play): Promise<void> {
   if (play.activity === before) giveUp(play)
 }
 
+const leftOpen = 'its transaction was left open. Commit, roll back, and release the client.'
+const leftLocked =
+  'an advisory lock of its session, as pg_advisory_lock() takes it. Call pg_advisory_unlock() before the client is released, or take pg_advisory_xact_lock().'
+
 /** A flow that has ended will not let go of what it still holds. */
 function waitsForTheDead(play: Play): boolean {
   for (const lane of play.lanes.filter(({ status }) => status === 'blocked')) {
-    const owner = lane.blockers
-      .map((pid) => flowOfPid(play, pid))
-      .find((flow) => flow !== undefined && play.performers[flow]?.outcome !== undefined)
+    const blocker = lane.blockers.find((pid) => {
+      const flow = flowOfPid(play, pid)
+      return flow !== undefined && play.performers[flow]?.outcome !== undefined
+    })
+    const owner = blocker === undefined ? undefined : flowOfPid(play, blocker)
     if (owner === undefined) continue
+    // Outside of a transaction only a lock of the session is left.
+    const open = connectionsOf(play).find(({ pid }) => pid === blocker)?.state !== 'I'
     play.trouble ??= {
       kind: 'hung-flow',
       flow: lane.flow,
       message:
         `${nameOf(play, lane.flow)} waits for a lock that ${nameOf(play, owner)} still holds although ` +
-        'it has ended: its transaction was left open. Commit, roll back, and release the client.',
+        `it has ended: ${open ? leftOpen : leftLocked}`,
     }
     return true
   }

@@ -41,6 +41,8 @@ const instrumented = new WeakSet<object>()
  * ```
  */
 export function instrument(pg: PgModule): void {
+  if (!isModule(pg))
+    throw new TypeError(`instrument() needs the module pg: import pg from 'pg'; instrument(pg)`)
   const client = pg.Client.prototype
   const pool = pg.Pool.prototype
   if (instrumented.has(client)) return
@@ -76,4 +78,9 @@ export function instrument(pg: PgModule): void {
 
   Reflect.set(client, 'connect', connectGated)
   Reflect.set(pool, 'connect', connectBound)
+}
+
+function isModule(pg: Partial<PgModule> | undefined): boolean {
+  const made = [pg?.Client, pg?.Pool] as unknown[]
+  return made.every((one) => typeof one === 'function' && typeof one.prototype === 'object')
 }

@@ -1,4 +1,4 @@
-import { joinFootprints } from './footprint-reader.ts'
+import { joinFootprints } from './derived.ts'
 import type { Lane } from './lane.ts'
 import { nameOf, type Play } from './play.ts'
 

@@ -59,6 +59,8 @@ export interface RunnerOptions {
   readonly outcome?: Classify | undefined
   /** `split` (default): an autocommit statement is executed and committed in two steps. */
   readonly autocommit?: 'split' | 'atomic' | undefined
+  /** `open` (default): others can act between the statements that a function or a trigger runs. */
+  readonly functions?: 'open' | 'atomic' | undefined
   /** What is done about a flow that crashed, after all the others have ended. */
   readonly recover?: ((context: FlowContext, flow: string) => Promise<unknown>) | undefined
   /** Who dies of a deadlock: every candidate in turn (default), or who waited first. */
@@ -71,6 +73,8 @@ export interface RunnerOptions {
         readonly graceMs?: number
         /** How long nothing at all may happen before the run is given up; default 5,000. */
         readonly hangMs?: number
+        /** How long seed, invariant and recovery may take while nothing happens in the database; default 20,000. */
+        readonly codeMs?: number
       }
     | undefined
 }

@@ -1,26 +1,28 @@
 import { inspect } from 'node:util'
-import type { FlowOutcome, Trouble } from '../core/model.ts'
+import type { FlowOutcome, Said, Trouble } from '../core/model.ts'
 import { sqlstateOf } from './error-layers.ts'
-import { type Classify, saidBy, saidByError } from './said.ts'
+import { saidBy, saidByError } from './said.ts'
 
-/** How a flow that returned is remembered: its value as text. */
-export function returned(answer: unknown, classify?: Classify): FlowOutcome {
-  const said = classify?.({ answer }) ?? saidBy(answer)
+/** How a flow that returned is remembered: its value as text, and what that says unless somebody knows it better. */
+export function returned(answer: unknown, said: Said = saidBy(answer)): FlowOutcome {
   return { kind: 'returned', value: valueText(answer), said }
 }
 
-export function threw(error: unknown, classify?: Classify): FlowOutcome {
-  const chosen = classify?.({ error })
+export function threw(error: unknown, said?: Said): FlowOutcome {
   if (!(error instanceof Error)) {
-    const said = chosen ?? saidBy(error)
-    return { kind: 'threw', name: typeof error, message: valueText(error), said }
+    return {
+      kind: 'threw',
+      name: typeof error,
+      message: valueText(error),
+      said: said ?? saidBy(error),
+    }
   }
   const sqlstate = sqlstateOf(error)
   return {
     kind: 'threw',
     name: error.name,
     message: error.message,
-    said: chosen ?? saidByError(error, sqlstate),
+    said: said ?? saidByError(error, sqlstate),
     ...(sqlstate !== undefined && { sqlstate }),
   }
 }

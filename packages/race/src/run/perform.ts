@@ -1,28 +1,56 @@
-import type { FlowOutcome } from '../core/model.ts'
+import { inspect } from 'node:util'
+import { invalid } from '../core/known-options.ts'
+import type { FlowOutcome, Said } from '../core/model.ts'
 import { flowIdentity } from './flow-identity.ts'
 import { traceparentOf } from './http-identity.ts'
 import type { FlowContext } from './options.ts'
 import { returned, threw, troubleIn } from './outcome.ts'
 import { addLane, nameOf, type Play, seen } from './play.ts'
+import type { FlowEnd } from './said.ts'
 import { createTransactionRecord } from './transaction-record.ts'
 
-/** Runs one flow as it is, from its first line to its end. */
+/** Runs one flow as it is, from its first line to its end. Nobody waits for it, so it must not reject. */
 export async function perform(play: Play, flow: number): Promise<void> {
   const performer = play.performers[flow]
   const body = play.setting.flows[flow]
   if (!performer || !body) throw new RangeError(`no flow ${flow}`)
-  let outcome: FlowOutcome
+  let end: FlowEnd
   try {
     const context = contextOf(play, flow)
-    const answer = await flowIdentity.run(performer.identity, () => body(context))
-    outcome = returned(answer, play.setting.classify)
-  } catch (reason) {
-    outcome = threw(reason, play.setting.classify)
-    if (!performer.outcome) play.trouble ??= troubleIn(reason, flow, nameOf(play, flow))
+    end = { answer: await flowIdentity.run(performer.identity, () => body(context)) }
+  } catch (error) {
+    end = { error }
+    if (!performer.outcome) play.trouble ??= troubleIn(error, flow, nameOf(play, flow))
   }
+  performer.identity.ended = performer.outcome === undefined
   // Whatever a crashed flow still does, nobody hears of it.
-  performer.outcome ??= outcome
+  performer.outcome ??= outcomeOf(play, flow, end)
   seen(play, flow)
+}
+
+/** What the user says of it comes first. If that goes wrong, the run comes to its end and explore() rejects. */
+function outcomeOf(play: Play, flow: number, end: FlowEnd): FlowOutcome {
+  const what = `what ${nameOf(play, flow)} ${'error' in end ? 'threw' : 'returned'}`
+  let said: Said | undefined
+  try {
+    const told: unknown = play.setting.classify?.(end)
+    if (isSaid(told)) said = told
+    else if (told !== undefined) {
+      play.failure ??= invalid(
+        `outcome() must return 'accepted', 'refused', 'failed' or undefined; for ${what} it gave ${inspect(told, { depth: 0 })}`,
+      )
+    }
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause)
+    play.failure ??= new Error(`outcome() threw for ${what}: ${message}`, { cause })
+  }
+  return 'error' in end ? threw(end.error, said) : returned(end.answer, said)
+}
+
+const words: readonly unknown[] = ['accepted', 'refused', 'failed'] satisfies Said[]
+
+function isSaid(told: unknown): told is Said {
+  return words.includes(told)
 }
 
 function contextOf(play: Play, flow: number): FlowContext {

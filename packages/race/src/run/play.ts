@@ -69,6 +69,8 @@ export interface Play {
   /** What happened that no schedule controls. */
   uncontrolled: string | undefined
   trouble: Trouble | undefined
+  /** What rejects the exploration: something that was given to it threw. */
+  failure: Error | undefined
   /** Counts what was seen, so that one can tell whether anything was. */
   activity: number
   /** Questions about the server that were let pass. */
@@ -96,7 +98,7 @@ export function createPlay(
       waited: 0,
       idle: undefined,
       abort: new AbortController(),
-      identity: { flow, over: false },
+      identity: { flow, over: false, ended: false },
       performance: undefined,
     })),
     lanes: [],
@@ -108,6 +110,7 @@ export function createPlay(
     deadlocks: 0,
     uncontrolled: undefined,
     trouble: undefined,
+    failure: undefined,
     activity: 0,
     quiet: 0,
     stale: false,

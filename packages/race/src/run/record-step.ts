@@ -1,6 +1,6 @@
 import type { Choice, Step } from '../core/model.ts'
 import { crash } from './crash.ts'
-import { joinFootprints } from './footprint-reader.ts'
+import { joinFootprints } from './derived.ts'
 import type { DraftStep, Lane, Return } from './lane.ts'
 import { loseSession } from './lose-session.ts'
 import { note, type Play } from './play.ts'

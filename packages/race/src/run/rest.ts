@@ -1,5 +1,13 @@
 import { isOccupied } from './lane.ts'
-import { connectionsOf, nameOf, note, type Performer, type Play, userOf } from './play.ts'
+import {
+  connectionsOf,
+  connectionsOfFlow,
+  nameOf,
+  note,
+  type Performer,
+  type Play,
+  userOf,
+} from './play.ts'
 import { settle } from './settle.ts'
 import { sharedConnections } from './shared-connections.ts'
 import { drain } from './signal.ts'
@@ -38,10 +46,24 @@ async function isQuiet(play: Play): Promise<boolean> {
 
 function isAtRest(play: Play, flow: number): boolean {
   const performer = play.performers[flow]
-  if (!performer?.performance || performer.idle || performer.outcome) return true
+  if (!performer?.performance || performer.idle) return true
+  if (performer.outcome && !goesOn(play, flow)) return true
   return (
     !isConnecting(play, flow) && play.lanes.some((lane) => lane.flow === flow && isOccupied(lane))
   )
+}
+
+/** A flow that has ended and still has something under way: what it did not await belongs to it as well. */
+function goesOn(play: Play, flow: number): boolean {
+  const { outcome } = play.performers[flow] ?? {}
+  const wing = play.setting.stage.wings[flow]
+  if (!wing || outcome?.kind === 'crashed') return false
+  const { pool } = wing
+  const inUse = pool.totalCount !== pool.idleCount || pool.waitingCount > 0
+  const open = connectionsOfFlow(play, flow).some(
+    ({ phase, state }) => phase === 'starting' || (phase === 'idle' && state !== 'I'),
+  )
+  return inUse || open
 }
 
 function isConnecting(play: Play, flow: number): boolean {
@@ -69,11 +91,22 @@ function declareIdle(play: Play, performer: Performer): void {
   const { flow } = performer.identity
   const name = nameOf(play, flow)
   const place = placeOf(play, flow)
-  const known = isConnecting(play, flow) ? 'a connection' : play.elsewhere.waits(performer.identity)
+  const known = isConnecting(play, flow)
+    ? 'a connection'
+    : performer.outcome
+      ? undefined
+      : play.elsewhere.waits(performer.identity)
   // What follows a wait that is over has its own time: its next statement is on its way.
   if (known !== undefined) performer.waited = now
-  const limit =
-    known !== undefined || play.serial ? hangMs : meetings.has(place) ? graceMs / 2 : unknownMs
+  // What has ended is not waited for once more: it may have left something open.
+  const ended = performer.outcome !== undefined && known === undefined
+  const limit = ended
+    ? 0
+    : known !== undefined || play.serial
+      ? hangMs
+      : meetings.has(place)
+        ? graceMs / 2
+        : unknownMs
   const since = known === undefined ? Math.max(performer.seen, performer.waited) : performer.seen
   if (now - since < limit) return
   const what = `${name} waited for ${known ?? 'something other than SQL'} for more than ${Math.round(limit)} ms; the others went on meanwhile. Orders that depend on it are not explored.`

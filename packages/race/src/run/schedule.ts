@@ -22,7 +22,7 @@ export interface Played {
   readonly spent: readonly number[]
   /** Connections of flows that crashed; their clients have not been told. */
   readonly frozen: Play['frozen']
-  /** What `decide` threw. */
+  /** What `decide` threw, or something else that was given to the exploration. */
   readonly failure: Error | undefined
   /** The end of each flow's code. */
   readonly performances: readonly (Promise<void> | undefined)[]
@@ -35,7 +35,6 @@ export async function playSchedule(
   { only = [...setting.names.keys()], serial = false }: Cast = {},
 ): Promise<Played> {
   const play = createPlay(setting, only, serial)
-  let failure: Error | undefined
   const forget = carryIdentities(play.performers.map(({ identity }) => identity))
   setting.stage.attend(attend(play))
   try {
@@ -46,7 +45,7 @@ export async function playSchedule(
     if (!serial) while (beginNext(play));
     while (!play.trouble) if (!(await advance(play, decide))) break
   } catch (error) {
-    failure = error instanceof Error ? error : new Error(String(error))
+    play.failure ??= error instanceof Error ? error : new Error(String(error))
   } finally {
     setting.stage.attend(undefined)
     for (const { abort, identity } of play.performers) {
@@ -62,7 +61,7 @@ export async function playSchedule(
     decisions: play.decisions,
     outcomes: play.performers.map(({ outcome }) => outcome ?? { kind: 'unfinished' }),
     deadlocks: play.deadlocks,
-    failure,
+    failure: play.failure,
     ...(play.uncontrolled !== undefined && { uncontrolled: play.uncontrolled }),
     ...(play.trouble && { trouble: play.trouble }),
     notes: [...play.notes.values()],

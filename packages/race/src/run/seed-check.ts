@@ -4,37 +4,48 @@ import type { StateReader } from './final-state.ts'
 /** The first runs tell: what a seed leaves behind once it leaves behind always. */
 const checked = 6
 
-/** Whether the seed brings the tables back: what it does not would look like the flows' doing. */
+/** Whether every run begins with the same rows: what is left of the run before would look like the flows' doing. */
 export interface SeedCheck {
   /** Called when the seed has run, before every run. */
   look(): Promise<Trouble | undefined>
 }
 
-/** `seed` is run once more at the beginning, to see what of it is chance. */
-export function createSeedCheck(states: StateReader, seed: () => Promise<void>): SeedCheck {
+/**
+ * `seed` is run once more at the beginning, to see what of it is chance. Without one nothing but the flows themselves
+ * brings anything back, and what they do in one order says nothing about another: every run is checked.
+ */
+export function createSeedCheck(
+  states: StateReader,
+  seed: (() => Promise<void>) | undefined,
+): SeedCheck {
   let first: ReadonlyMap<string, string> | undefined
   let runs = 0
   const chance = new Set<string>()
 
   async function look(): Promise<Trouble | undefined> {
     runs += 1
-    if (runs > checked) return undefined
+    if (seed && runs > checked) return undefined
     const columns = await states.columns()
     if (first === undefined) {
-      await seed()
-      first = await states.columns()
+      await seed?.()
+      first = seed ? await states.columns() : columns
       for (const name of different(columns, first)) chance.add(name)
       return undefined
     }
     const [left] = different(columns, first).filter((name) => !chance.has(name))
     if (left === undefined) return undefined
-    return {
-      kind: 'seed-differs',
-      message: `After the seed ${left} is not what it was after the seed of the first run: the seed does not restore everything that the flows change. Let it empty and fill every table they write to.`,
-    }
+    return { kind: 'seed-differs', message: seed ? afterSeed(left) : withoutSeed(left) }
   }
 
   return { look }
+}
+
+function afterSeed(column: string): string {
+  return `After the seed ${column} is not what it was after the seed of the first run: the seed does not restore everything that the flows change. Let it empty and fill every table they write to.`
+}
+
+function withoutSeed(column: string): string {
+  return `${column} is not what it was before the first run, so no two runs begin alike. Give a seed that empties and fills every table the flows write to, or state: 'restore', which puts all rows back.`
 }
 
 function different(

@@ -1,11 +1,11 @@
 /** `state: 'restore'`: the rows of all tables and the places of all sequences, put back before every run. */
-import type { Control } from './control.ts'
+import type { Client } from 'pg'
 import { sqlstateOf } from './error-layers.ts'
 
 /** What was there when the exploration began. */
-export interface Snapshot {
-  /** Puts back what has changed since. */
-  restore(): Promise<void>
+export interface Saved {
+  readonly tables: readonly SavedTable[]
+  readonly sequences: readonly Sequence[]
 }
 
 interface TableRow {
@@ -15,10 +15,13 @@ interface TableRow {
   readonly columns: readonly string[]
 }
 
-interface SavedTable extends TableRow {
+export interface SavedTable extends TableRow {
   readonly rows: readonly string[]
   readonly digest: string
 }
+
+/** Where a snapshot is kept while it is needed; see `kept-snapshot.ts`. */
+export const keptIn = 'holdfast_race_kept'
 
 const tablesText = `
   SELECT format('%I.%I', n.nspname, c.relname) AS quoted,
@@ -29,7 +32,7 @@ const tablesText = `
           '{}') AS columns
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't'
-    AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    AND n.nspname NOT IN ('pg_catalog', 'information_schema', '${keptIn}')
   ORDER BY c.oid`
 
 /** What would change rows that are put back, or refuse them. */
@@ -50,84 +53,92 @@ const sequencesText = `
   WHERE c.relkind = 'S' AND c.relpersistence <> 't' ORDER BY 1`
 
 /** `place` is the next number, unless it was `called`: then it is the last one. */
-interface Sequence {
+export interface Sequence {
   readonly name: string
   readonly place: string
   readonly called: boolean
 }
 
-export async function takeSnapshot({ client }: Control): Promise<Snapshot> {
-  // The text of a row has to be the row.
-  await client.query('SET extra_float_digits = 3')
+/** Reads everything that will be put back. */
+export async function takeSnapshot(client: Client): Promise<Saved> {
+  await readExactly(client)
   const [obstacle] = (await client.query<{ quoted: string; what: string }>(obstaclesText)).rows
   if (obstacle !== undefined)
     throw new Error(
       `state: 'restore' cannot put the rows of ${obstacle.quoted} back: it has ${obstacle.what}. Use state: 'clone', or write a seed`,
     )
-  const { rows: tables } = await client.query<TableRow>(tablesText)
-  const saved: SavedTable[] = []
-  for (const table of tables) {
+  const { rows: all } = await client.query<TableRow>(tablesText)
+  const tables: SavedTable[] = []
+  for (const table of all) {
     const { rows } = await client.query<{ rows: string[] }>(
       `SELECT coalesce(array_agg((one.*)::text), '{}') AS rows FROM ${table.only}${table.quoted} AS one`,
     )
-    const digest = await digestOf(table)
-    saved.push({ ...table, rows: rows[0]?.rows ?? [], digest })
+    tables.push({ ...table, rows: rows[0]?.rows ?? [], digest: await digestOf(client, table) })
   }
-  const sequences = await readSequences()
+  return { tables, sequences: await readSequences(client) }
+}
 
-  async function digestOf({ only, quoted }: TableRow): Promise<string> {
-    const { rows } = await client.query<{ digest: string }>(
-      `SELECT md5(coalesce(string_agg((one.*)::text, E'\\n' ORDER BY (one.*)::text COLLATE "C"), '')) AS digest
-       FROM ${only}${quoted} AS one`,
-    )
-    return rows[0]?.digest ?? ''
-  }
-
-  async function readSequences(): Promise<readonly Sequence[]> {
-    const { rows } = await client.query<{ name: string }>(sequencesText)
-    if (rows.length === 0) return []
-    const parts = rows.map(
-      ({ name }) =>
-        `SELECT ${client.escapeLiteral(name)} AS name, last_value::text AS place, is_called AS called FROM ${name}`,
-    )
-    return (await client.query<Sequence>(parts.join(' UNION ALL '))).rows
-  }
-
-  async function putBack({ only, quoted, columns, rows }: SavedTable): Promise<void> {
-    await client.query(`DELETE FROM ${only}${quoted}`)
-    if (rows.length === 0) return
-    const values = columns.map((column) => `(one).${column}`).join(', ')
-    await client.query(
-      `INSERT INTO ${quoted} (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
-       SELECT ${values} FROM (SELECT unnest($1::text[])::${quoted} AS one) AS saved`,
-      [rows],
-    )
-  }
-
-  async function restore(): Promise<void> {
-    const changed: SavedTable[] = []
-    for (const table of saved) if ((await digestOf(table)) !== table.digest) changed.push(table)
-    const now = new Set((await readSequences()).map((one) => JSON.stringify(one)))
-    const moved = sequences.filter((one) => !now.has(JSON.stringify(one)))
-    if (changed.length === 0 && moved.length === 0) return
-    await client.query('BEGIN')
-    try {
-      // Neither triggers nor foreign keys: the rows are as they were when they passed them.
-      if (changed.length > 0) await client.query('SET LOCAL session_replication_role = replica')
-      for (const table of changed) await putBack(table)
-      for (const { name, place, called } of moved) {
-        await client.query('SELECT setval($1::regclass, $2::bigint, $3)', [name, place, called])
-      }
-      await client.query('COMMIT')
-    } catch (error) {
-      await client.query('ROLLBACK')
-      if (sqlstateOf(error) !== '42501') throw error
-      throw new Error(
-        `state: 'restore' needs a superuser, or a role that may set session_replication_role`,
-        { cause: error },
-      )
+/** Puts back what has changed since. */
+export async function putBack(client: Client, { tables, sequences }: Saved): Promise<void> {
+  await readExactly(client)
+  const changed: SavedTable[] = []
+  for (const table of tables)
+    if ((await digestOf(client, table)) !== table.digest) changed.push(table)
+  const now = new Set((await readSequences(client)).map((one) => JSON.stringify(one)))
+  const moved = sequences.filter((one) => !now.has(JSON.stringify(one)))
+  if (changed.length === 0 && moved.length === 0) return
+  await client.query('BEGIN')
+  try {
+    // Neither triggers nor foreign keys: the rows are as they were when they passed them.
+    if (changed.length > 0) await client.query('SET LOCAL session_replication_role = replica')
+    for (const table of changed) await putBackTable(client, table)
+    for (const { name, place, called } of moved) {
+      await client.query('SELECT setval($1::regclass, $2::bigint, $3)', [name, place, called])
     }
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK')
+    if (sqlstateOf(error) !== '42501') throw error
+    throw new Error(
+      `state: 'restore' needs a superuser, or a role that may set session_replication_role`,
+      { cause: error },
+    )
   }
+}
 
-  return { restore }
+/** The text of a row has to be the row. */
+async function readExactly(client: Client): Promise<void> {
+  await client.query('SET extra_float_digits = 3')
+}
+
+async function digestOf(client: Client, { only, quoted }: TableRow): Promise<string> {
+  const { rows } = await client.query<{ digest: string }>(
+    `SELECT md5(coalesce(string_agg((one.*)::text, E'\\n' ORDER BY (one.*)::text COLLATE "C"), '')) AS digest
+     FROM ${only}${quoted} AS one`,
+  )
+  return rows[0]?.digest ?? ''
+}
+
+async function readSequences(client: Client): Promise<readonly Sequence[]> {
+  const { rows } = await client.query<{ name: string }>(sequencesText)
+  if (rows.length === 0) return []
+  const parts = rows.map(
+    ({ name }) =>
+      `SELECT ${client.escapeLiteral(name)} AS name, last_value::text AS place, is_called AS called FROM ${name}`,
+  )
+  return (await client.query<Sequence>(parts.join(' UNION ALL '))).rows
+}
+
+async function putBackTable(
+  client: Client,
+  { only, quoted, columns, rows }: SavedTable,
+): Promise<void> {
+  await client.query(`DELETE FROM ${only}${quoted}`)
+  if (rows.length === 0) return
+  const values = columns.map((column) => `(one).${column}`).join(', ')
+  await client.query(
+    `INSERT INTO ${quoted} (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
+     SELECT ${values} FROM (SELECT unnest($1::text[])::${quoted} AS one) AS saved`,
+    [rows],
+  )
 }

@@ -1,9 +1,11 @@
-import { Client, Pool } from 'pg'
+import { Client, Pool, type PoolClient } from 'pg'
 import { GateStream } from '../gate/gate-stream.ts'
 import type { GatedConnection } from '../gate/gated-connection.ts'
 import { type GateListener, listen } from '../gate/listen.ts'
 import type { GateSite } from '../gate/open-gate.ts'
 import type { ServerAddress } from '../gate/server-socket.ts'
+import { flowIdentity } from './flow-identity.ts'
+import { isLate, noteBetweenRuns } from './latecomers.ts'
 import { login } from './login.ts'
 import { levelQuestion } from './session-setting.ts'
 import { attendShared, gatedPorts, type RunEvents } from './shared-connections.ts'
@@ -15,6 +17,8 @@ export interface Wing {
   readonly connections: ReadonlySet<GatedConnection>
   /** Of the pool, which opens another one when a connection is closed between runs. */
   isPooled(connection: GatedConnection): boolean
+  /** It lies in the pool, and nobody uses it or waits for it. */
+  isResting(connection: GatedConnection): boolean
   /** While it is barred nobody gets in: who tries belongs to a flow that has crashed. */
   bar(barred: boolean): void
   renewPool(): void
@@ -30,6 +34,8 @@ export interface Stage {
   connections(): GatedConnection[]
   /** Who hears of events from now on. */
   attend(events: RunEvents | undefined): void
+  /** Nothing passes any more, for good. Tells which sessions there are. */
+  leave(): number[]
   close(): Promise<void>
 }
 
@@ -40,6 +46,7 @@ export async function createStage(
 ): Promise<Stage> {
   const target = readTarget(url)
   let events: RunEvents | undefined
+  let left = false
 
   function siteOf(flow: number): GateSite {
     return {
@@ -47,10 +54,17 @@ export async function createStage(
       startOptions,
       question: levelQuestion,
       login: (parameters) => login({ connectionString: url }, parameters),
-      opened: (connection) => events?.opened(flow, connection),
+      opened(connection) {
+        if (left) connection.hangUp()
+        else events?.opened(flow, connection)
+      },
       parked(connection) {
-        if (events) events.parked(flow, connection)
-        else connection.pass({ split: false, deliver: true })
+        if (left) connection.hangUp()
+        else if (events) events.parked(flow, connection)
+        else {
+          if (connection.unit) noteBetweenRuns(flow, connection.unit)
+          connection.pass({ split: false, deliver: true })
+        }
       },
       settled: (connection, settlement) => events?.settled(flow, connection, settlement),
       closed: (connection) => events?.closed(flow, connection),
@@ -67,6 +81,15 @@ export async function createStage(
     attend(next) {
       events = next
       attendShared(next)
+    },
+    leave() {
+      left = true
+      const connections = wings.flatMap((wing) => [...wing.connections])
+      for (const connection of connections) {
+        connection.freeze()
+        connection.hangUp()
+      }
+      return connections.map(({ pid }) => pid)
     },
     async close() {
       events = undefined
@@ -119,9 +142,25 @@ export function readTarget(url: string): Target {
 
 const ignore = (): void => {}
 
+/** The part of a client that tells its connection. */
+interface PgClient {
+  readonly connection: { readonly stream: object }
+}
+
+/** Who asks for a connection when the run is over gets none, and no error either: nobody would hear of it. */
+function connectInTime(pool: Pool): Pool['connect'] {
+  const connect = pool.connect.bind(pool) as (...values: readonly unknown[]) => unknown
+  const inTime = (...values: readonly unknown[]): unknown => {
+    if (!isLate(flowIdentity.getStore())) return connect(...values)
+    return values.length === 0 ? Promise.withResolvers().promise : undefined
+  }
+  return inTime as Pool['connect']
+}
+
 async function createWing(target: Target, events: GateSite): Promise<Wing> {
   const connections = new Set<GatedConnection>()
   const pooled = new WeakSet<GatedConnection>()
+  const resting = new WeakSet<object>()
   let barred = false
   let site = openSite()
   let listener: GateListener = await openPort()
@@ -152,19 +191,28 @@ async function createWing(target: Target, events: GateSite): Promise<Wing> {
   }
 
   function createPool(at: GateSite): Pool {
+    const ofStream = new WeakMap<object, GatedConnection>()
+    const connectionOf = (client: PoolClient): object =>
+      ofStream.get((client as unknown as PgClient).connection.stream) ?? client
     const made = new Pool({
       connectionString: target.urlAt(listener.port),
       ssl: false,
       idleTimeoutMillis: 0,
-      stream: () =>
-        new GateStream({
+      stream() {
+        const stream: GateStream = new GateStream({
           ...at,
           opened(connection) {
             pooled.add(connection)
+            ofStream.set(stream, connection)
             at.opened(connection)
           },
-        }),
+        })
+        return stream
+      },
     })
+    made.on('acquire', (client) => resting.delete(connectionOf(client)))
+    made.on('release', (_, client) => resting.add(connectionOf(client)))
+    made.connect = connectInTime(made)
     // It is kept from run to run, and adapters of ORMs listen to it anew in each.
     made.setMaxListeners(0)
     // An idle connection that is cut between runs is replaced by the pool.
@@ -182,6 +230,7 @@ async function createWing(target: Target, events: GateSite): Promise<Wing> {
     },
     connections,
     isPooled: (connection) => pooled.has(connection),
+    isResting: (connection) => resting.has(connection),
     bar(now) {
       barred = now
     },

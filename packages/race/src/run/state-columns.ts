@@ -1,5 +1,6 @@
 import { callsOf, drawingFunctions } from './catalogue-text.ts'
 import type { Control } from './control.ts'
+import { keptIn } from './snapshot.ts'
 
 /** A column of the compared state, with what is known about where its values come from. */
 export interface StateColumn {
@@ -42,7 +43,7 @@ const columnsText = `
   LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
   WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND NOT c.relispartition
     AND c.relpersistence <> 't' AND has_table_privilege(c.oid, 'SELECT')
-    AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    AND n.nspname NOT IN ('pg_catalog', 'information_schema', '${keptIn}')
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
   ORDER BY 1, 2, a.attnum`

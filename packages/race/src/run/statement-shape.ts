@@ -117,7 +117,8 @@ function survey(statement: ParsedStatement): StatementShape {
     if (typeof node['relname'] === 'string') tables.push(node)
     if (node['limitCount']) limited = true
     if (node['sortClause']) ordered = true
-    if (name === 'FuncCall') calls.add(stringsOf(node['funcname']).at(-1) ?? '')
+    if (name === 'FuncCall' || name === 'funccall')
+      calls.add(stringsOf(node['funcname']).at(-1) ?? '')
     else if (name === 'A_Expr') operators.add(stringsOf(node['name']).at(-1) ?? '')
     else if (name === 'ColumnRef') columnNames.add(stringsOf(node['fields']).at(-1) ?? '')
     else if (name === 'SubLink') {
@@ -205,6 +206,8 @@ function kindOf({ kind, tree }: ParsedStatement): KindAndVerb {
   if (kind === 'VariableSetStmt') {
     return { kind: 'local', verb: textOf(tree, 'kind').startsWith('VAR_RESET') ? 'reset' : 'set' }
   }
+  if (kind === 'CopyStmt')
+    return { kind: 'unknown', verb: tree['is_from'] ? 'copy from' : 'copy to' }
   if (kind === 'FetchStmt') return { kind: 'unknown', verb: tree['ismove'] ? 'move' : 'fetch' }
   return kinds.get(kind) ?? { kind: 'unknown', verb: kind.replace(/Stmt$/, '').toLowerCase() }
 }

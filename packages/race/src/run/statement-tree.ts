@@ -1,5 +1,5 @@
 /** PostgreSQL's own parser (`libpg-query`), and the little that is needed to look around in its trees. */
-import { loadModule, parseSync } from 'libpg-query'
+import { loadModule, parsePlPgSQLSync, parseSync } from 'libpg-query'
 
 /** A node without its name: `{ relname: 't', inh: true }`. What is zero, false or empty is left out. */
 export type Tree = Readonly<Record<string, unknown>>
@@ -24,6 +24,15 @@ export function parseStatement(text: string): ParsedStatement | 'nothing' | unde
     const [entry, more] = Object.entries(stmts[0]?.stmt ?? {})
     if (stmts.length > 1 || !entry || more) return undefined
     return { kind: entry[0], tree: entry[1] as Tree }
+  } catch {
+    return undefined
+  }
+}
+
+/** A CREATE FUNCTION or a DO of PL/pgSQL, with what it runs; undefined if it is not understood. */
+export function parsePlPgSql(text: string): unknown {
+  try {
+    return parsePlPgSQLSync(text)
   } catch {
     return undefined
   }
@@ -68,6 +77,6 @@ export function textOf(tree: Tree | undefined, field: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-function isTree(value: unknown): value is Tree {
+export function isTree(value: unknown): value is Tree {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -45,6 +45,8 @@ async function resetSound({ stage, hangMs }: ScheduleSetting, played: Played): P
       const dirty = phase !== 'idle' || state !== 'I' || residues.has(pid)
       if (!wing.isPooled(connection)) reset(connection)
       else if (leaked || dirty) {
+        // Code that is still at it, which nobody waits for, must not learn of it by an error: that ends the process.
+        if (!wing.isResting(connection)) connection.freeze()
         connection.hangUp()
         leaving.push(connection)
       }

@@ -19,6 +19,8 @@ export interface TransactionRecord {
   /** Whether this query takes the snapshot of the whole transaction; asked once per query. */
   takesSnapshot(): boolean
   savepoint(change: 1 | -1): void
+  /** Nothing was done so far that anybody notices when the transaction ends. */
+  readonly quiet: boolean
   /** Keys of advisory locks that outlive a transaction, as far as they were seen. */
   readonly sessionKeys: Set<string>
   readonly savepoints: number
@@ -49,6 +51,10 @@ export function createTransactionRecord(standard: Isolation): TransactionRecord 
     },
     get savepoints() {
       return savepoints
+    },
+    get quiet() {
+      const watched = isolation === 'serializable' && snapshot
+      return writes.size === 0 && locks.size === 0 && !watched && !spoiled
     },
     add(touched, now) {
       held = now

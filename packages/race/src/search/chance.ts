@@ -1,66 +1,210 @@
-/** Which values are of chance: by the places in which they stand, and by what was seen there. */
+/**
+ * What is known about chance: which words were drawn, which times move, and which places cannot be foretold at all.
+ * It is learnt from runs of one schedule, which should be alike. A word that comes again in another run was not drawn.
+ */
+import type { Entry, Leaf, Node, Prepared } from './prepared.ts'
+import { isReadable, looksDrawn, type Part, type Time } from './text-parts.ts'
+import { type Motion, motionOf, type Seen } from './times.ts'
 
-/** Values by path, each as often as it is there. */
-export type Leaves = readonly (readonly [path: string, value: unknown])[]
+interface TimesAt {
+  /** Those that come again in every run of a schedule. */
+  readonly still: Set<string>
+  readonly moved: Set<string>
+  motion: Motion
+}
 
-const word = '‹chance›'
+/** Texts that stand before or behind a drawn word: `order-` of `order-8f3k2j1h`. */
+const affix = /^[a-z]{2,}[-_]|[-_][a-z]{2,}$/gi
 
 export class Chance {
-  /** Places whose values differed between two runs that should have been alike. */
-  readonly #paths = new Set<string>()
-  readonly #known = new Set<string>()
-  readonly #differed = new Set<string>()
+  readonly #met = new WeakSet<Prepared>()
+  /** The run in which a word was; undefined if there are several. */
+  readonly #words = new Map<string, Prepared | undefined>()
+  /** Words that do not look like it, and did not come again. */
+  readonly #drawn = new Set<string>()
+  /** Places with drawn words. */
+  readonly #drawnAt = new Set<string>()
+  readonly #affixes = new Set<string>()
+  readonly #times = new Map<string, TimesAt>()
+  /** Places where values differ that are neither drawn words nor moving times. */
+  readonly #unclear = new Set<string>()
 
-  get paths(): readonly string[] {
-    return [...this.#paths]
+  /** Places whose values are drawn anew in every run. */
+  get drawnAt(): readonly string[] {
+    return [...this.#drawnAt]
   }
 
-  know(leaves: Leaves): void {
-    for (const leaf of leaves) this.#known.add(keyOf(leaf))
+  get unclear(): readonly string[] {
+    return [...this.#unclear]
   }
 
-  /** Takes what is in one and not in the other, place by place, for chance; the places where that is hard to believe. */
-  differ(one: Leaves, other: Leaves): readonly string[] {
-    const odd = new Set<string>()
-    const left = counted(one)
-    const right = counted(other)
-    for (const [key, [leaf, count]] of [...left, ...right]) {
-      if (count === (left.get(key)?.[1] ?? 0) && count === (right.get(key)?.[1] ?? 0)) continue
-      if (leaf[1] === null || isSaid(leaf)) continue
-      this.#differed.add(key)
-      if (!this.#paths.has(leaf[0]) && !looksRandom(leaf[1])) odd.add(leaf[0])
-      this.#paths.add(leaf[0])
+  isUnclear(path: string): boolean {
+    return this.#unclear.has(path)
+  }
+
+  giveUp(path: string): void {
+    this.#unclear.add(path)
+  }
+
+  /** Takes note of the words of a run. */
+  meet(run: Prepared): void {
+    if (this.#met.has(run)) return
+    this.#met.add(run)
+    for (const { parts } of leavesOf(run)) {
+      for (const { kind, text } of parts) {
+        if (kind === 'plain') continue
+        const other = this.#words.get(text)
+        const again = this.#words.has(text) && other !== run
+        this.#words.set(text, again ? undefined : run)
+      }
     }
-    return [...odd]
   }
 
-  /** The value, or a word for it if it is of chance. What is nothing stays nothing. */
-  masked(path: string, value: unknown): unknown {
-    if (value === null || !this.#paths.has(path)) return value
-    const key = keyOf([path, value])
-    return this.#known.has(key) && !this.#differed.has(key) ? value : word
+  /** Learns words and times from two runs of one schedule. `motion` is learnt only if the runs should have ended alike. */
+  learn(one: Prepared, other: Prepared, { motion }: { readonly motion: boolean }): void {
+    this.meet(one)
+    this.meet(other)
+    this.#learnTimes(one, other, motion)
+    this.#learnTimes(other, one, false)
+    this.#learnWords(one)
+    this.#learnWords(other)
+    this.#learnAffixes(one, other)
+  }
+
+  /** Whether it was drawn: it was in one run only, and looks like it or is known to be. */
+  isDrawn(word: string): boolean {
+    return this.#isSingle(word) && (looksDrawn(word) || this.#drawn.has(word))
+  }
+
+  isDoubtful(run: Prepared): boolean {
+    return [...leavesOf(run)].some(({ path, parts }) =>
+      parts.some((part) => {
+        const { kind, text } = this.asWord(path, part)
+        return kind === 'word' && this.#isSingle(text) && !this.isDrawn(text)
+      }),
+    )
+  }
+
+  /** What stands before a drawn word, and behind it. */
+  affixesOf(word: string, path: string): readonly [before: string, behind: string] {
+    const known = (word.match(affix) ?? []).filter((one) => this.#affixes.has(`${path} ${one}`))
+    return [
+      known.find((one) => word.startsWith(one)) ?? '',
+      known.find((one) => word.endsWith(one)) ?? '',
+    ]
+  }
+
+  /** How the time moves; undefined if it does not, or if it is none after all. */
+  motionAt(path: string, { text }: Time): Motion | undefined {
+    const times = this.#times.get(path)
+    if (times === undefined || times.moved.size === 0 || times.still.has(text)) return undefined
+    return isTime(times.motion) ? times.motion : undefined
+  }
+
+  /** As a word, if times of the place cannot be foretold and it may have been drawn as well. */
+  asWord(path: string, part: Part): Part {
+    if (part.kind !== 'time') return part
+    const times = this.#times.get(path)
+    if (times === undefined || isTime(times.motion)) return part
+    return { kind: /^\d+$/.test(part.text) ? 'word' : 'plain', text: part.text }
+  }
+
+  #isSingle(word: string): boolean {
+    return !this.#words.has(word) || this.#words.get(word) !== undefined
+  }
+
+  #learnTimes(one: Prepared, other: Prepared, withMotion: boolean): void {
+    const [left, right] = [timesIn(one), timesIn(other)]
+    for (const [path, times] of left) {
+      const before = this.#times.get(path)
+      const known = before ?? { still: new Set(), moved: new Set(), motion: everyMotion }
+      this.#times.set(path, known)
+      const there = right.get(path) ?? []
+      const isIn = (all: readonly Time[], { text }: Time): boolean =>
+        all.some((time) => time.text === text)
+      for (const time of times) {
+        if (!isIn(there, time)) {
+          known.moved.add(time.text)
+          known.still.delete(time.text)
+        } else if (!known.moved.has(time.text)) known.still.add(time.text)
+      }
+      if (!withMotion) continue
+      const seen = (run: Prepared, all: readonly Time[]): Seen[] =>
+        all.filter(({ text }) => !known.still.has(text)).map((time) => ({ time, span: run.span }))
+      const found = motionOf(seen(one, times), seen(other, there))
+      known.motion = {
+        withClock: known.motion.withClock && found.withClock,
+        hardly: known.motion.hardly && found.hardly,
+      }
+    }
+  }
+
+  #learnWords(run: Prepared): void {
+    const doubtful: (readonly [path: string, word: string])[] = []
+    for (const { path, parts } of leavesOf(run)) {
+      for (const part of parts) {
+        const { kind, text } = this.asWord(path, part)
+        if (kind !== 'word' || !this.#isSingle(text)) continue
+        if (looksDrawn(text)) this.#drawnAt.add(path)
+        else doubtful.push([path, text])
+      }
+    }
+    for (const [path, word] of doubtful) {
+      if (isReadable(word) && !this.#drawnAt.has(path)) continue
+      this.#drawn.add(word)
+      this.#drawnAt.add(path)
+    }
+  }
+
+  #learnAffixes(one: Prepared, other: Prepared): void {
+    const affixesIn = (run: Prepared): Set<string> =>
+      new Set(
+        [...leavesOf(run)].flatMap(({ path, parts }) =>
+          parts.flatMap(({ kind, text }) =>
+            kind === 'word' && this.isDrawn(text)
+              ? (text.match(affix) ?? []).map((found) => `${path} ${found}`)
+              : [],
+          ),
+        ),
+      )
+    const right = affixesIn(other)
+    for (const found of affixesIn(one)) if (right.has(found)) this.#affixes.add(found)
   }
 }
 
-/** Long enough to have been drawn, or a time: a small number is a count or a state. */
-function looksRandom(value: unknown): boolean {
-  return String(value).length >= 8
+const everyMotion: Motion = { withClock: true, hardly: true }
+
+function isTime({ withClock, hardly }: Motion): boolean {
+  return withClock || hardly
 }
 
-/** A yes or no, or a status: whatever it depends on, it is not drawn. */
-function isSaid([path, value]: Leaves[number]): boolean {
-  return typeof value === 'boolean' || /(?:^|[ .])(?:status|statusCode|ok|allowed)$/.test(path)
-}
-
-function keyOf([path, value]: Leaves[number]): string {
-  return `${path} ${JSON.stringify(value)}`
-}
-
-function counted(leaves: Leaves): Map<string, readonly [Leaves[number], number]> {
-  const counts = new Map<string, readonly [Leaves[number], number]>()
-  for (const leaf of leaves) {
-    const key = keyOf(leaf)
-    counts.set(key, [leaf, (counts.get(key)?.[1] ?? 0) + 1])
+function timesIn(run: Prepared): Map<string, Time[]> {
+  const found = new Map<string, Time[]>()
+  for (const { path, parts } of leavesOf(run)) {
+    for (const part of parts) {
+      if (part.kind !== 'time') continue
+      const times = found.get(path) ?? []
+      times.push(part)
+      found.set(path, times)
+    }
   }
-  return counts
+  return found
+}
+
+export function* leavesOf(run: Prepared): Generator<Leaf> {
+  for (const { rows } of run.tables) {
+    for (const { cells } of rows) for (const cell of cells) yield* leavesIn(cell)
+  }
+  for (const end of run.ends) yield* leavesIn(end)
+}
+
+export function* leavesIn(node: Node): Generator<Leaf> {
+  if (node.kind === 'leaf') yield node
+  else if (node.kind === 'list') for (const item of node.items) yield* leavesIn(item)
+  else if (node.kind === 'joined') for (const part of node.parts) yield* leavesIn(part)
+  else if (node.kind === 'object')
+    for (const { name, value } of node.entries as readonly Entry[]) {
+      yield name
+      yield* leavesIn(value)
+    }
 }

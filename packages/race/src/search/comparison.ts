@@ -1,173 +1,245 @@
 /**
- * When two runs ended alike. Two runs of one serial order must; what differs between them all the same is
- * chance (an id made by the program, the time) and is left out from then on: by path, and there only the values
- * that nobody can foretell. A status beside a random token, or a null in a column of random ones, is compared.
+ * When two runs ended alike. Two runs of one serial order must; what differs between them all the same is chance. Of
+ * that, words that were drawn are compared by where they stand, and times by their distance from the clock. What is
+ * neither cannot be compared: then nothing is said about every order.
  */
-import type { FinalTable, FlowOutcome, Run } from '../core/model.ts'
-import { readJson } from '../core/read-json.ts'
-import { Chance, type Leaves } from './chance.ts'
+import type { Note, Run } from '../core/model.ts'
+import { areAlike } from './alike.ts'
+import { Chance, leavesIn } from './chance.ts'
+import { endsOf, type Scope } from './items.ts'
+import { type Node, type Prepared, prepare } from './prepared.ts'
+import { areKeys, readingsOf, type ReadingMap } from './readings.ts'
+import { shownRun } from './shown.ts'
+
+/** `different`: in whatever way values are read that chance has a part in. */
+export type Likeness =
+  | { readonly alike: 'same' }
+  | { readonly alike: 'different' }
+  /** The reason why it cannot be told. */
+  | { readonly alike: 'unclear'; readonly why: string }
 
 export class Comparison {
-  readonly #rows = new Chance()
-  readonly #answers = new Chance()
+  readonly #chance = new Chance()
+  /** Tables whose rows differ in number or in shape between like runs. */
+  readonly #blind = new Set<string>()
   /** Flows that were answered otherwise, and not by chance, in two like runs: what they say is not compared. */
   readonly #unsteady = new Set<number>()
-  /** Two like runs differ in more than values: nothing can be said about final states. */
-  blind = false
+  readonly #flows: readonly string[]
 
-  /** Like runs were alike, apart from values of chance. */
+  /** The names of the flows, for what is said about them. */
+  constructor(flows: readonly string[]) {
+    this.#flows = flows
+  }
+
+  /** Like runs were alike, apart from values that are compared in another way. */
   get steady(): boolean {
-    return !this.blind && this.#unsteady.size === 0
+    return this.#left.length === 0
   }
 
-  /** Columns in which values are left out. */
+  /** Columns that are not compared. */
   get ignored(): readonly string[] {
-    return this.#rows.paths
+    return this.#chance.unclear
   }
 
-  /** What differed, for people. */
-  said(flows: readonly string[]): string | undefined {
-    if (this.blind)
-      return 'Two runs of the same schedule ended with different rows, so final states are not compared.'
-    const answers = this.#answers.paths.map((path) => {
-      const [flow = '', ...keys] = path.split(' ')
-      const key = keys.join(' ')
-      return `${key === '' ? 'what' : `${key} of what`} ${flows[Number(flow)]} returned`
-    })
-    const unsteady = [...this.#unsteady].map((flow) => `how ${flows[flow]} ended`)
-    const left = [...this.#rows.paths, ...answers, ...unsteady]
-    if (left.length === 0) return undefined
-    return `Two runs of the same schedule differed in ${left.join(', ')}; values that were there only once are not compared.`
+  /** What differed between like runs. */
+  get notes(): readonly Note[] {
+    const drawn = this.#chance.drawnAt.filter((path) => !this.#chance.isUnclear(path))
+    const left = this.#left
+    const notes: Note[] = []
+    if (drawn.length > 0)
+      notes.push({
+        kind: 'chance',
+        message: `Drawn anew in every run: ${this.#list(drawn)}. Compared is only where the same value stands.`,
+      })
+    if (left.length > 0)
+      notes.push({
+        kind: 'nondeterminism',
+        message: `Two runs of the same schedule differed in ${left.join(', ')}, and not only in times and drawn keys. That is not compared, so nothing is said about every order. Let it be the same in every run, or leave it out: a column by oracle.ignore, a part of an answer by not returning it.`,
+      })
+    return notes
   }
 
-  /** What a serial run showed: values that come again in every run of its order are not of chance. */
-  know(run: Run): void {
-    for (const table of run.tables) this.#rows.know(cellsOf(table))
-    run.outcomes.forEach((_, flow) => this.#answers.know(leavesOf(answerOf(run, flow), `${flow}`)))
+  /** The runs of a failure, for people. */
+  shown(run: Run, serial: readonly Run[]): { readonly run: Run; readonly serial: readonly Run[] } {
+    const asKeys = areKeys(prepare(run), serial.map(prepare))
+    const show = (one: Run): Run => shownRun(this.#chance, one, asKeys)
+    return { run: show(run), serial: serial.map(show) }
   }
 
-  /** Learns from two runs of one class. Where they differ in what is hardly chance, the places. */
+  /** What cannot be compared, for people. */
+  get #left(): readonly string[] {
+    return [
+      ...[...this.#blind].map((table) => `the rows of ${table}`),
+      ...new Set(this.#chance.unclear.map((path) => this.#placeOf(path))),
+      ...[...this.#unsteady].map((flow) => `how ${this.#flows[flow]} ended`),
+    ]
+  }
+
+  #list(paths: readonly string[]): string {
+    return [...new Set(paths.map((path) => this.#placeOf(path)))].join(', ')
+  }
+
+  /** `price of public.orders.doc`, `token of what ann returned` */
+  #placeOf(path: string): string {
+    const [first = '', ...names] = path.replace(/ \(names\)$/, '').split(' ')
+    const of = /^\d+$/.test(first) ? `what ${this.#flows[Number(first)]} returned` : first
+    return names.length === 0 ? of : `${names.join('.')} of ${of}`
+  }
+
+  /** Learns from two runs that should have ended alike. Where they differ in what is hardly chance, the places. */
   learn(one: Run, other: Run): readonly string[] {
-    const odd: string[] = []
-    one.outcomes.forEach((_, flow) => {
+    const before = this.#left
+    const [left, right] = [prepare(one), prepare(other)]
+    this.#chance.learn(left, right, { motion: true })
+    for (const { name, rows, columns } of left.tables) {
+      if (this.#alike(left, right, { only: name }) !== false) continue
+      const there = right.tables.find((table) => table.name === name)
+      if (there?.columns.join() === columns.join() && there.rows.length === rows.length) {
+        columns.forEach((_, place) => {
+          const cells = (table: { readonly rows: typeof rows }): Node[] =>
+            table.rows.map((row) => row.cells[place] as Node)
+          this.#giveUpOn(cells({ rows }), cells(there), [left, right])
+        })
+      }
+      if (this.#alike(left, right, { only: name }) === false) this.#blind.add(name)
+    }
+    left.ends.forEach((end, flow) => {
       if (this.sameOutcome(one, other, flow)) return
-      const [left, right] = [answerOf(one, flow), answerOf(other, flow)]
-      odd.push(...this.#answers.differ(leavesOf(left, `${flow}`), leavesOf(right, `${flow}`)))
+      this.#giveUpOn([end], [right.ends[flow] as Node], [left, right])
       if (!this.sameOutcome(one, other, flow)) this.#unsteady.add(flow)
     })
-    if (this.state(one) === this.state(other)) return odd
-    for (const table of one.tables) {
-      const same = other.tables.find(({ name }) => name === table.name)
-      if (same) odd.push(...this.#rows.differ(cellsOf(table), cellsOf(same)))
+    // What stands in one place of one run and in two of the other.
+    const flows = [...left.ends.keys()]
+    if (this.compare(one, other, flows).alike === 'different')
+      for (const flow of flows) this.#unsteady.add(flow)
+    return this.#left.filter((what) => !before.includes(what))
+  }
+
+  /** Learns from two runs of one schedule which words were drawn and which times move, and nothing else. */
+  learnDrawn(one: Run, other: Run): void {
+    this.#chance.learn(prepare(one), prepare(other), { motion: false })
+  }
+
+  /** Whether the tables and the answers of these flows are the same. */
+  compare(one: Run, other: Run, flows: readonly number[]): Likeness {
+    const [left, right] = this.#met(one, other)
+    const steady = flows.filter((flow) => !this.#unsteady.has(flow))
+    const readings = readingsOf(left, right, steady, codeOf(other))
+    let blurred = false
+    const alike = (map: ReadingMap): boolean => {
+      const found = this.#alike(left, right, { flows: steady, readings: map })
+      blurred ||= found === undefined
+      return found === true
     }
-    this.blind ||= this.state(one) !== this.state(other)
-    return odd
+    if (readings.asKeys.some(alike)) return { alike: 'same' }
+    if (blurred) return { alike: 'unclear', why: crowded }
+    const { equal } = readings
+    if (equal === undefined || !readings.asTheyAre.some(alike)) return { alike: 'different' }
+    return {
+      alike: 'unclear',
+      why: `${this.#flows[equal.flow]} returned ${JSON.stringify(equal.literal)}. As it is, a serial order returns it too; as the key of a new row it is another row's than in every serial order. Which of the two it is cannot be told: return a key as a field with the name of its table (orderId), and a number with another name.`,
+    }
   }
 
-  sameState(one: Run, other: Run): boolean {
-    return this.blind || this.state(one) === this.state(other)
+  sameTables(one: Run, other: Run): boolean {
+    return this.#alike(...this.#met(one, other), {}) !== false
   }
 
+  /** By itself: what the other flows and the tables say is left out. */
   sameOutcome(one: Run, other: Run, flow: number): boolean {
-    return this.#outcome(one, flow) === this.#outcome(other, flow)
-  }
-
-  state(run: Run): string {
-    return this.#rows.paths.length === 0 ? run.state : JSON.stringify(run.tables.map(this.#masked))
-  }
-
-  /** The run with words in place of what chance has put into its answers, for people. */
-  shown(run: Run): Run {
-    const outcomes = run.outcomes.map((outcome, flow): FlowOutcome => {
-      if (outcome.kind !== 'returned') return outcome
-      const masked = this.#maskedAnswer(answerOf(run, flow), `${flow}`)
-      const value = readValue(outcome.value)
-      const shown = JSON.stringify(withWords(value, masked))
-      return shown === JSON.stringify(value) ? outcome : { ...outcome, value: shown }
-    })
-    return { ...run, outcomes }
-  }
-
-  #outcome(run: Run, flow: number): string {
-    if (this.#unsteady.has(flow)) return ''
-    const outcome = run.outcomes[flow]
-    if (outcome?.kind === 'threw' && outcome.sqlstate !== undefined)
-      return `threw ${outcome.sqlstate}`
-    const kind = outcome?.kind === 'threw' ? `threw ${outcome.name}` : (outcome?.kind ?? '')
-    return `${kind} ${JSON.stringify(this.#maskedAnswer(answerOf(run, flow), `${flow}`))}`
-  }
-
-  #maskedAnswer(value: unknown, path: string): unknown {
-    if (Array.isArray(value)) return value.map((item) => this.#maskedAnswer(item, path))
-    if (typeof value === 'object' && value !== null)
-      return Object.fromEntries(
-        Object.entries(value)
-          .toSorted(([one], [other]) => (one < other ? -1 : 1))
-          .map(([key, item]) => [key, this.#maskedAnswer(item, `${path} ${key}`)]),
-      )
-    return this.#answers.masked(path, value)
-  }
-
-  readonly #masked = (table: FinalTable): unknown => {
-    const rows = table.rows.map((row) =>
-      JSON.stringify(
-        row.map((value, place) =>
-          this.#rows.masked(`${table.name}.${table.columns[place]}`, value),
-        ),
-      ),
+    if (this.#unsteady.has(flow)) return true
+    const [left, right] = this.#met(one, other)
+    const without = new Set([...left.tables, ...right.tables].map(({ name }) => name))
+    const { asKeys, asTheyAre } = readingsOf(left, right, [flow], codeOf(other))
+    return [...asKeys, ...asTheyAre].some(
+      (readings) => this.#alike(left, right, { flows: [flow], readings, without }) !== false,
     )
-    return [table.name, table.columns, rows.sort()]
+  }
+
+  /** Whether a run has words of which it is not known whether they were drawn: its schedule, run again, tells. */
+  isDoubtful(run: Run): boolean {
+    const prepared = prepare(run)
+    this.#chance.meet(prepared)
+    return this.#chance.isDoubtful(prepared)
+  }
+
+  #met(one: Run, other: Run): readonly [Prepared, Prepared] {
+    const both = [prepare(one), prepare(other)] as const
+    for (const run of both) this.#chance.meet(run)
+    return both
+  }
+
+  #alike(
+    one: Prepared,
+    other: Prepared,
+    scope: Partial<Scope> & { readonly only?: string },
+  ): boolean | undefined {
+    const { only, flows = [], readings = new Map() } = scope
+    const left = [...one.tables, ...other.tables]
+      .map(({ name }) => name)
+      .filter((name) => this.#blind.has(name) || (only !== undefined && name !== only))
+    const without = scope.without ?? new Set(left)
+    const ends = endsOf(this.#chance, one, other, { without, flows, readings })
+    const alike = areAlike(ends.one, ends.other)
+    return alike === true && ends.blurred ? undefined : alike
+  }
+
+  /** Places of values that differ although neither drawn words nor times do. */
+  #giveUpOn(
+    one: readonly Node[],
+    other: readonly Node[],
+    [left, right]: readonly [Prepared, Prepared],
+  ): void {
+    if (shapesOf(one) !== shapesOf(other)) {
+      for (const { path } of one.slice(0, 1)) if (!/^\d+$/.test(path)) this.#chance.giveUp(path)
+      return
+    }
+    const paths = new Set(one.flatMap((node) => [...leavesIn(node)].map(({ path }) => path)))
+    for (const path of paths) {
+      const only = (run: Prepared, nodes: readonly Node[]): Prepared => ({
+        span: run.span,
+        tables: [],
+        ends: nodes.flatMap((node) => [...leavesIn(node)].filter((leaf) => leaf.path === path)),
+      })
+      const [here, there] = [only(left, one), only(right, other)]
+      const flows = [...here.ends.keys()]
+      const ends = endsOf(this.#chance, here, there, {
+        without: new Set(),
+        flows,
+        readings: new Map(),
+      })
+      const bare = (items: typeof ends.one): string =>
+        items
+          .map(([, ...pieces]) =>
+            pieces.map((piece) => (typeof piece === 'string' ? piece : '‹›')).join(''),
+          )
+          .sort()
+          .join('\n')
+      if (bare(ends.one) !== bare(ends.other)) this.#chance.giveUp(path)
+    }
   }
 }
 
-function cellsOf(table: FinalTable): Leaves {
-  return table.rows.flatMap((row) =>
-    row.map((value, place) => [`${table.name}.${table.columns[place]}`, value] as const),
-  )
+const crowded =
+  'There are so many drawn values or times in like places that they cannot be told apart.'
+
+/** What the flows of a run sent. */
+function codeOf({ steps }: Run): (flow: number) => string {
+  return (flow) =>
+    JSON.stringify(steps.flatMap((step) => (step.flow === flow ? step.statements : [])))
 }
 
-/** The places of an answer. Those of a list are one: how many there are is compared, and not where. */
-function leavesOf(value: unknown, path: string): Leaves {
-  if (Array.isArray(value)) return value.flatMap((item) => leavesOf(item, path))
-  if (typeof value === 'object' && value !== null)
-    return Object.entries(value).flatMap(([key, item]) => leavesOf(item, `${path} ${key}`))
-  return [[path, value]]
+function shapesOf(nodes: readonly Node[]): string {
+  return nodes
+    .map((node) => JSON.stringify(shapeOf(node)))
+    .sort()
+    .join()
 }
 
-const answers = new WeakMap<Run, readonly unknown[]>()
-
-/** What a flow was answered, with values that are surely of chance replaced: the digest has the state and then these. */
-function answerOf(run: Run, flow: number): unknown {
-  let known = answers.get(run)
-  if (known === undefined) {
-    const texts = run.digest === '' ? [] : (JSON.parse(run.digest) as string[]).slice(1)
-    known = run.outcomes.map((outcome, place) => readAnswer(outcome, texts[place] ?? ''))
-    answers.set(run, known)
-  }
-  return known[flow]
-}
-
-/** A text that is no JSON stands for itself. */
-function readValue(text: string): unknown {
-  const value = readJson(text)
-  return value === undefined ? text : value
-}
-
-/** The value with the words that stand for chance. */
-function withWords(value: unknown, masked: unknown): unknown {
-  if (Array.isArray(value) && Array.isArray(masked))
-    return value.map((item, at) => withWords(item, masked[at]))
-  if (isRecord(value) && isRecord(masked))
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [key, withWords(item, masked[key])]),
-    )
-  return typeof masked === 'string' && masked.includes('‹') ? masked : value
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function readAnswer(outcome: FlowOutcome, text: string): unknown {
-  return outcome.kind === 'returned' ? readValue(text.slice('returned '.length)) : text
+/** How it is built, without values. */
+function shapeOf(node: Node): unknown {
+  if (node.kind === 'list') return node.items.map(shapeOf)
+  if (node.kind === 'joined') return { joined: node.parts.map(shapeOf) }
+  if (node.kind === 'object') return node.entries.map(({ value }) => [value.path, shapeOf(value)])
+  return node.kind === 'leaf' ? node.type : 'key'
 }

@@ -12,6 +12,11 @@ export interface Fault {
   readonly run: Run
 }
 
+/** By the rule of an invariant, or by a deadlock: no other run has a part in it. */
+export function isByRule({ kind, run }: Fault): boolean {
+  return run.violation !== undefined || kind === 'deadlock'
+}
+
 export interface JudgeOptions {
   readonly oracle: boolean
   readonly deadlocks?: 'report' | 'fail'
@@ -50,14 +55,18 @@ export class Judge {
         message: `In some orders ${message}. What it had done was undone; it is safe if it is tried again.`,
       })
     }
-    if (!this.#options.oracle || this.#comparison.blind) return undefined
+    if (!this.#options.oracle) return undefined
     const judgement = await this.#oracle.judge(run)
     if (judgement.right === false) {
       const what = judgement.what
       return fault('not-serial', this.#notSerial(run, what), what)
     }
-    if (judgement.right === undefined) this.#noteUnjudged()
-    else for (const flow of judgement.refused) this.#noteRefused(run, flow)
+    if (judgement.right === undefined) {
+      this.#noteUnjudged()
+      return undefined
+    }
+    this.#noteRefused(run, judgement.refused)
+    if (judgement.doubt !== undefined) this.#tally.doubt(judgement.doubt)
     return undefined
   }
 
@@ -102,11 +111,26 @@ export class Judge {
     })
   }
 
-  #noteRefused(run: Run, flow: number): void {
-    this.#tally.note({
-      kind: 'refused',
-      message: `In some orders ${this.#name(flow)} ${said(run.outcomes[flow])}, which it does in no serial order, and left nothing behind. That is safe, if the caller expects it.`,
-    })
+  /** What a flow says in some serial order too is told with what is not so there: the ends of the others beside it. */
+  #noteRefused(run: Run, refused: readonly number[]): void {
+    const end = (flow: number): string => `${this.#name(flow)} ${said(run.outcomes[flow])}`
+    const isSerial = (flows: readonly number[]): boolean =>
+      this.#oracle.complete.some((one) =>
+        flows.every((flow) => this.#comparison.sameOutcome(run, one.run, flow)),
+      )
+    const note = (what: string, callers = 'caller expects'): void =>
+      this.#tally.note({
+        kind: 'refused',
+        message: `In some orders ${what}, and left nothing behind. That is safe, if the ${callers} it.`,
+      })
+    const unheard = refused.filter((flow) => !isSerial([flow]))
+    for (const flow of unheard) note(`${end(flow)}, which it does in no serial order`)
+    if (unheard.length === refused.length) return
+    const all = refused.map(end).join(' and ')
+    const together = refused.length === 2 ? 'both' : 'all of it'
+    if (refused.length > 1 && !isSerial(refused))
+      note(`${all}, and no serial order gives ${together}`, 'callers expect')
+    else note(`${all} beside ends of the others that no serial order has beside it`)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Ways to choose the next step. */
-import type { Choice, Decision, Pending, Step } from '../core/model.ts'
+import type { Choice, Decision, Pending, Run, Step } from '../core/model.ts'
 import type { Random } from './random.ts'
 import { sameLane } from './trace.ts'
 
@@ -9,6 +9,11 @@ export type Policy = (decision: Decision, steps: readonly Step[]) => Choice
 export interface Planned {
   readonly choice: Choice
   readonly fingerprint?: string
+}
+
+/** What makes the same run again. */
+export function planOf({ steps }: Run): Planned[] {
+  return steps.map(({ choice }) => ({ choice }))
 }
 
 /** A flow that goes round without end would starve the others: after so many steps it is left. */

@@ -10,15 +10,16 @@ import { crashPoints } from './crash.ts'
 import { Frontier, type Learnt, renamingsOf } from './frontier.ts'
 import { futility } from './futility.ts'
 import { interleavings } from './interleavings.ts'
-import { type Fault, Judge } from './judge.ts'
+import { type Fault, isByRule, Judge, short } from './judge.ts'
 import { isSerial, preemptionsOf } from './linear.ts'
-import { atRandom, byPriority, Follow, inOrder, inTurns } from './policy.ts'
+import { atRandom, byPriority, Follow, inOrder, inTurns, planOf } from './policy.ts'
 import { Random } from './random.ts'
 import { SerialOracle, serialOrders } from './serial-oracle.ts'
 import { isSimpler, shrink } from './shrink.ts'
 import { systematic } from './systematic.ts'
 import { type Budget, Tally } from './tally.ts'
 import { hashOf, readToken, tokenOf } from './token.ts'
+import { Weave } from './weave.ts'
 
 export interface SearchOptions {
   readonly budget: Budget
@@ -47,6 +48,8 @@ const MOST_TROUBLED = 3
 /** Runs to look for a failure with fewer preemptions than the one found. */
 const EXTRA = 20
 const REPLAYS = 5
+/** Serial runs to see whether chance has made a failure. */
+const MOST_SERIAL = 8
 
 export function search(runner: Runner, options: SearchOptions): Promise<Findings> {
   return new Search(runner, options).run()
@@ -57,11 +60,12 @@ class Search {
   readonly #flows: readonly string[]
   readonly #tally: Tally
   readonly #frontier: Frontier
-  readonly #comparison = new Comparison()
+  readonly #comparison: Comparison
   readonly #consistency = new Consistency()
   readonly #oracle: SerialOracle
   readonly #judge: Judge
   readonly #random: Random
+  readonly #weave: Weave
   readonly #runs: Run[] = []
   #deterministic = true
   #crashPoints = 0
@@ -74,10 +78,13 @@ class Search {
     this.#options = options
     this.#flows = runner.flows
     this.#tally = new Tally(runner, options.budget, options.onProgress)
+    const dependent = options.dependent ?? everyRule
+    this.#weave = new Weave(dependent)
     this.#frontier = new Frontier(
-      options.dependent ?? everyRule,
+      dependent,
       renamingsOf(options.symmetric ?? [], runner.flows.length),
     )
+    this.#comparison = new Comparison(runner.flows)
     this.#oracle = new SerialOracle(this.#tally, this.#comparison)
     this.#judge = new Judge(this.#tally, this.#oracle, this.#comparison, options)
     this.#random = new Random(options.seed ?? 1)
@@ -102,10 +109,16 @@ class Search {
   async #serial(): Promise<Trouble | undefined> {
     const orders = serialOrders(this.#flows.length, this.#options.symmetric ?? [], this.#random)
     const [first = []] = orders
-    await this.#tally.run(inOrder(first), 'learn', { only: first, serial: true })
+    const { trouble } = await this.#tally.run(inOrder(first), 'learn', {
+      only: first,
+      serial: true,
+    })
+    // To wait for it once more tells nothing new.
+    if (trouble && ['external-blocker', 'seed-failed'].includes(trouble.kind)) return trouble
     for (const order of orders) {
       const run = await this.#oracle.run(order)
       this.#runs.push(run)
+      this.#weave.learn(run)
       if (run.trouble !== undefined) return run.trouble
       if (run.violation !== undefined) {
         const names = order.map((flow) => this.#flows[flow]).join(', ')
@@ -208,22 +221,18 @@ class Search {
         }
         const crashed = await this.#tally.run(new Follow(plan).decide, 'search')
         this.#crashPoints++
-        const found = await this.#judge.fault(crashed)
+        const found = await this.#believed(crashed)
         if (found !== undefined) return found
       }
     }
     return undefined
   }
 
-  /** Takes in what a run showed, and judges it; what seems wrong is judged again after the serial orders were run anew. */
+  /** Takes in what a run showed, and judges it. */
   async #look(learnt: Learnt): Promise<Fault | undefined> {
     this.#learn(learnt)
     const { run } = learnt.trace
-    let found = await this.#judge.fault(run)
-    if (found?.kind === 'not-serial') {
-      await this.#oracle.relearn()
-      found = await this.#judge.fault(run)
-    }
+    const found = await this.#believed(run)
     if (found === undefined || !isSerial(run)) return found
     this.#contradicted(
       'flows that made their steps one after the other ended as in no serial order',
@@ -231,7 +240,26 @@ class Search {
     return undefined
   }
 
+  /** What seems wrong is judged again when more is known about chance, from the serial orders, run once more. */
+  async #believed(run: Run): Promise<Fault | undefined> {
+    const found = await this.#faultOf(run)
+    if (found === undefined || isByRule(found)) return found
+    await this.#oracle.relearn()
+    return await this.#judge.fault(run)
+  }
+
+  /** What is wrong with a run. If words of it may have been drawn, it is run again to find that out. */
+  async #faultOf(run: Run): Promise<Fault | undefined> {
+    const found = await this.#judge.fault(run)
+    if (found === undefined || isByRule(found) || !this.#comparison.isDoubtful(run)) return found
+    const again = await this.#tally.run(new Follow(planOf(run)).decide, 'learn')
+    if (again.trouble !== undefined || hashOf(again) !== hashOf(run)) return found
+    this.#comparison.learnDrawn(run, again)
+    return await this.#judge.fault(run)
+  }
+
   #learn({ trace, known }: Learnt): void {
+    this.#weave.learn(trace.run)
     const contradiction = this.#consistency.learn(trace, this.#flows)
     if (contradiction !== undefined) this.#contradicted(contradiction)
     if (known === undefined) this.#runs.push(trace.run)
@@ -252,6 +280,17 @@ class Search {
     })
   }
 
+  /** Whether others could have acted inside of a step; says where. */
+  #noteWoven(): boolean {
+    const woven = this.#weave.woven()
+    for (const { flow, text } of woven)
+      this.#tally.note({
+        kind: 'several-statements',
+        message: `One step of ${this.#flows[flow]} runs several statements on the server: ${short(text)}. Others can act between them, and those orders were not run. Send them one by one, take a lock before that the others take too, or say functions: 'atomic' if it is proven in another way.`,
+      })
+    return woven.length > 0
+  }
+
   #hopeless(): boolean {
     return this.#tally.troubled >= MOST_TROUBLED
   }
@@ -266,7 +305,7 @@ class Search {
     const stop = (): boolean =>
       limit.runs-- <= 0 || (this.#frontier.bound ?? Infinity) >= preemptionsOf(best.run)
     const same = async (run: Run): Promise<boolean> => {
-      if ((await this.#judge.fault(run))?.key !== found.key) return false
+      if ((await this.#faultOf(run))?.key !== found.key) return false
       this.#serialToo ||= isSerial(run)
       return !isSerial(run)
     }
@@ -274,7 +313,7 @@ class Search {
       for await (const { trace } of systematic(this.#tally, this.#frontier, stop, 'shrink'))
         if (isSimpler(trace.run, best.run) && (await same(trace.run))) better(trace.run)
     better(await shrink(this.#tally, best.run, (run) => this.#frontier.trace(run), same))
-    return (await this.#judge.fault(best.run)) ?? best
+    return (await this.#faultOf(best.run)) ?? best
   }
 
   /** A race is told if its schedule shows it again. */
@@ -285,30 +324,47 @@ class Search {
       const message = `In one run ${fault.message}. Flows that ran one after the other ended so too: the order in which a flow uses connections of its own decides it, and only one such order was known.`
       return this.#findings(undefined, { kind: 'not-reproduced', message })
     }
-    if (again > replays / 2) return this.#findings(failure)
+    if (again > replays / 2) {
+      if (await this.#stands(fault)) return this.#findings(failure)
+      const message = `In one run ${fault.message}. When the serial orders were run more often, they differed there too: chance decides it.`
+      return this.#findings(undefined, { kind: 'not-reproduced', message })
+    }
     const message = `In one run ${fault.message}. When its schedule was replayed, that happened again ${again} of ${replays} times: something that no schedule controls decides it.`
     return this.#findings(undefined, { kind: 'not-reproduced', message })
   }
 
+  /** Whether it is one still, when the serial orders have been run so often that a coin would have shown both sides. */
+  async #stands(fault: Fault): Promise<boolean> {
+    if (isByRule(fault)) return true
+    for (let runs = 0; runs + this.#oracle.known <= MOST_SERIAL; runs += this.#oracle.known) {
+      await this.#oracle.relearn()
+      if ((await this.#judge.fault(fault.run)) === undefined) return false
+    }
+    return true
+  }
+
   async #failure(fault: Fault): Promise<Failure> {
     const { kind, message, run } = fault
-    const plan = run.steps.map(({ choice }) => ({ choice }))
+    const plan = planOf(run)
     let reproduced = 0
     let shown = run
     for (let replay = 0; replay < REPLAYS; replay++) {
       const again = await this.#tally.run(new Follow(plan).decide, 'replay', { places: true })
+      if (again.trouble === undefined) this.#comparison.learnDrawn(run, again)
       if ((await this.#judge.fault(again))?.key !== fault.key) continue
       reproduced++
       shown = again
     }
+    const orders = this.#oracle.complete
+    const runs = this.#comparison.shown(
+      shown,
+      orders.map((one) => one.run),
+    )
     return {
       kind,
       message,
-      run: this.#comparison.shown(shown),
-      serial: this.#oracle.complete.map(({ order, run: one }) => ({
-        order,
-        run: this.#comparison.shown(one),
-      })),
+      run: runs.run,
+      serial: orders.map(({ order }, place) => ({ order, run: runs.serial[place] as Run })),
       ignored: this.#comparison.ignored,
       token: tokenOf(run),
       reproduced: [reproduced, REPLAYS],
@@ -317,15 +373,13 @@ class Search {
 
   #findings(failure?: Failure, trouble?: Trouble): Findings {
     const { schedules, overlapped, blockedEpisodes, deadlocks, milliseconds } = this.#tally
-    const chance = this.#comparison.said(this.#flows)
-    if (chance !== undefined) {
-      const kind = this.#comparison.steady ? 'chance' : 'nondeterminism'
-      this.#tally.note({ kind, message: chance })
-    }
+    for (const note of this.#comparison.notes) this.#tally.note(note)
+    const woven = failure === undefined && this.#noteWoven()
     const { notes } = this.#tally
     const finished = failure === undefined && trouble === undefined && this.#frontier.open === 0
+    const { controlled, decided } = this.#tally
     const exhaustive =
-      finished && this.#deterministic && this.#tally.controlled && this.#comparison.steady
+      finished && this.#deterministic && controlled && decided && !woven && this.#comparison.steady
     const lengths = this.#flows.map((_, flow) =>
       Math.max(0, ...this.#oracle.complete.map(({ run }) => stepsOf(run, flow))),
     )

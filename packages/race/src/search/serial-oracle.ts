@@ -17,7 +17,12 @@ export interface SerialRun {
 
 /** Why a run is wrong, or which flows of it were refused. */
 export type Judgement =
-  | { readonly right: true; readonly refused: readonly number[] }
+  | {
+      readonly right: true
+      readonly refused: readonly number[]
+      /** Why it may be wrong all the same, which cannot be told. */
+      readonly doubt?: string
+    }
   | { readonly right: false; readonly what: 'tables' | 'answers' | 'errors' }
   /** It ended as in none of the serial orders that were run, and there are too many to run them all. */
   | { readonly right: undefined }
@@ -73,9 +78,12 @@ export class SerialOracle {
   async #learn(order: readonly number[], run: Run): Promise<void> {
     const again = await this.#play(order, 'learn')
     if (again.trouble !== undefined) return
-    this.#comparison.know(run)
-    this.#comparison.know(again)
     this.#comparison.learn(run, again)
+  }
+
+  /** Orders that were run. */
+  get known(): number {
+    return this.#runs.size
   }
 
   /** Runs every order that is known once more: what has changed since, such as the second on a clock, is chance. */
@@ -95,29 +103,30 @@ export class SerialOracle {
     let stateSeen = false
     let accident = false
     let untried = false
+    let doubtful: Judgement | undefined
     for (const missing of subsets(mayBeMissing)) {
       const present = flows.filter((flow) => !missing.includes(flow))
       untried ||= present.length > MOST_FLOWS
+      // A crashed flow gave no answer that could be wrong.
+      const heard = present.filter((flow) => kind(flow) !== 'crashed')
       for (const order of this.#orders(run, present)) {
         const serial = await this.run(order)
-        if (serial.trouble !== undefined || !this.#comparison.sameState(run, serial)) continue
-        stateSeen = true
-        if (!present.every((flow) => this.#answered(run, serial, flow))) continue
+        if (serial.trouble !== undefined) continue
+        const likeness = this.#comparison.compare(run, serial, heard)
+        stateSeen ||= likeness.alike !== 'different' || this.#comparison.sameTables(run, serial)
+        if (likeness.alike === 'different') continue
         const refused = missing.filter((flow) => kind(flow) !== 'crashed')
-        if (refused.every((flow) => isRefusal(run.outcomes[flow]))) return { right: true, refused }
-        accident = true
+        if (!refused.every((flow) => isRefusal(run.outcomes[flow]))) accident = true
+        else if (likeness.alike === 'same') return { right: true, refused }
+        else doubtful ??= { right: true, refused, doubt: likeness.why }
       }
     }
+    if (doubtful) return doubtful
     if (untried) {
       this.#isPartial = true
       return { right: undefined }
     }
     return { right: false, what: accident ? 'errors' : stateSeen ? 'answers' : 'tables' }
-  }
-
-  /** A crashed flow gave no answer that could be wrong. */
-  #answered(run: Run, serial: Run, flow: number): boolean {
-    return run.outcomes[flow]?.kind === 'crashed' || this.#comparison.sameOutcome(run, serial, flow)
   }
 
   /** All orders, those that need no run first; of many flows those in which they ended and began, and what is known. */

@@ -18,6 +18,8 @@ export class Tally {
   deadlocks = 0
   /** Everything that happened was chosen, or would have been the same whatever was chosen. */
   controlled = true
+  /** Of every run it could be told whether it is right. */
+  decided = true
   /** Steps of the longest run. */
   longest = 0
   /** Runs that ended in trouble, and what it was the first time. */
@@ -50,6 +52,12 @@ export class Tally {
   /** Each message is kept once. */
   note(note: Note): void {
     this.#notes.set(`${note.kind} ${note.message}`, note)
+  }
+
+  /** Of a run it cannot be told whether it is right. */
+  doubt(why: string): void {
+    this.decided = false
+    this.note({ kind: 'undecided', message: why })
   }
 
   /** Whether a share of the budget, from 0 to 1, is used up. */

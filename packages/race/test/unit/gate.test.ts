@@ -243,8 +243,6 @@ describe('holding the commit back', () => {
     'COPY t FROM STDIN',
     'CREATE INDEX CONCURRENTLY i ON t (a)',
     'CREATE DATABASE d',
-    'CALL p()',
-    'INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)',
     'VACUUM',
   ])('is not done for %s', (text) => {
     const { connection, sent } = open()
@@ -260,11 +258,96 @@ describe('holding the commit back', () => {
     `SELECT E'\\';' AS "semi;colon"`,
     `(SELECT 1) UNION (SELECT 2);`,
     `WITH a AS (SELECT 1) DELETE FROM t`,
+    'CALL p()',
+    'DO $$ BEGIN PERFORM 1; END $$',
   ])('is done for one statement, whatever is inside: %s', (text) => {
     const { connection, sent } = open()
     connection.fromClient(writeQuery(text))
     connection.pass(split)
     expect(sent()).toBe('PBDEH')
+  })
+})
+
+describe('a query string of several statements', () => {
+  const done = (tag: string): Buffer =>
+    Buffer.concat([says.parsed, says.bound, says.noData, says.complete(tag)])
+  const insert = 'INSERT INTO t VALUES (1)'
+
+  test('is taken apart, in one transaction that its end commits', () => {
+    const { connection, sent, got, parked, settled } = open()
+    connection.fromClient(writeQuery(`${insert}; SELECT 1`))
+    expect(parked).toEqual([insert])
+    connection.pass(split)
+    expect(sent()).toBe('PBDEH')
+    connection.fromServer(done('INSERT 0 1'))
+    expect([parked.at(-1), connection.phase, connection.state]).toEqual(['SELECT 1', 'parked', 'T'])
+    connection.pass(split)
+    expect(sent()).toBe('PBDEH')
+    connection.fromServer(Buffer.concat([says.parsed, says.bound, says.column('n')]))
+    connection.fromServer(Buffer.concat([says.row('1'), says.complete('SELECT 1')]))
+    connection.commit(true)
+    expect(sent()).toBe('S')
+    connection.fromServer(says.ready('I'))
+    // As for one simple query.
+    expect([got(), connection.phase, connection.state]).toEqual(['CTDCZ', 'idle', 'I'])
+    expect(settled).toMatchObject([
+      { before: 'I', after: 'T', held: false },
+      { before: 'T', after: 'T', held: true },
+      { before: 'T', after: 'I', held: false },
+    ])
+  })
+
+  test('is over with the first failure', () => {
+    const { connection, sent, got, parked, settled } = open()
+    connection.fromClient(Buffer.concat([writeQuery(`${insert}; SELECT 1; SELECT 2`)]))
+    connection.fromClient(writeQuery('SELECT 3'))
+    connection.pass(split)
+    connection.fromServer(done('INSERT 0 1'))
+    connection.pass(split)
+    sent()
+    connection.fromServer(Buffer.concat([says.parsed, says.bound, says.error('22012')]))
+    expect([sent(), got()]).toEqual(['S', 'C'])
+    connection.fromServer(says.ready('I'))
+    expect([got(), parked.at(-1)]).toEqual(['EZ', 'SELECT 3'])
+    expect(settled.at(-1)).toMatchObject({ before: 'T', after: 'I' })
+  })
+
+  test('that begins and ends a transaction is in it from BEGIN to COMMIT', () => {
+    const { connection, sent, settled } = open()
+    connection.fromClient(writeQuery(`BEGIN; ${insert}; COMMIT; SELECT 1`))
+    for (const tag of ['BEGIN', 'INSERT 0 1', 'COMMIT']) {
+      connection.pass(split)
+      connection.fromServer(done(tag))
+    }
+    connection.pass(whole)
+    expect(sent()).toBe('PBDEHPBDEHPBDEHPBDES')
+    connection.fromServer(Buffer.concat([done('SELECT 0'), says.ready('I')]))
+    expect(settled.map(({ before, after }) => before + after)).toEqual(['IT', 'TT', 'TI', 'II'])
+  })
+
+  test.each([
+    'INSERT INTO t VALUES (1); CALL p()',
+    'LOCK TABLE t; SELECT 1',
+    'SELECT 1; COMMIT',
+    'BEGIN; SELECT 1; COMMIT AND CHAIN',
+    'SELECT 1; VACUUM',
+  ])('stays whole if a part would mean something else alone: %s', (text) => {
+    const { connection, sent } = open()
+    connection.fromClient(writeQuery(text))
+    connection.pass(split)
+    expect(sent()).toBe('Q')
+  })
+
+  test('of a crash the client hears once', () => {
+    const { connection, got } = open()
+    connection.fromClient(writeQuery(`${insert}; ${insert}; SELECT 1`))
+    connection.pass(split)
+    connection.fromServer(done('INSERT 0 1'))
+    expect(got()).toBe('C')
+    connection.freeze()
+    connection.hangUp()
+    connection.bury()
+    expect(got()).toBe('EZ')
   })
 })
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Failure, Report } from '../../core/model.ts'
+import { assertReport } from '../assert-report.ts'
 import {
   boundedBy,
   coveredText,
@@ -25,6 +26,7 @@ import { styles } from './styles.ts'
  * what the search covered. It loads nothing, and its policy forbids it to.
  */
 export function htmlReport(report: Report): string {
+  assertReport(report, 'htmlReport()')
   const { failure } = report
   const body = failure === undefined ? verdictBody(report) : raceBody(report, failure)
   const script = failure === undefined ? '' : stepper

@@ -1,4 +1,6 @@
+import { aBoolean, aNumber, assertOptions, type KnownOptions } from '../../core/known-options.ts'
 import type { Failure, Report } from '../../core/model.ts'
+import { assertReport } from '../assert-report.ts'
 import {
   boundedBy,
   coveredText,
@@ -23,12 +25,16 @@ export interface FormatOptions {
   readonly colour?: boolean
 }
 
+const formatOptions = { columns: aNumber, colour: aBoolean } satisfies KnownOptions<FormatOptions>
+
 /** Beyond this a line is hard to follow. */
 const widest = 140
 const labelWidth = 11
 
 /** The report as text for a terminal: the timeline of a race, or what a green result covers. */
 export function formatReport(report: Report, options: FormatOptions = {}): string {
+  assertReport(report, 'formatReport()')
+  assertOptions(options, formatOptions)
   const colour = options.colour ?? wantsColour(process.stdout, process.env)
   const columns = Math.max(40, Math.min(widest, options.columns ?? process.stdout.columns ?? 100))
   const paint = painter(colour)

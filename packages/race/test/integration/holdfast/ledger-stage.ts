@@ -107,6 +107,8 @@ export function ledgerStage(weakened?: () => Weakened): LedgerStage {
         // Its answers are promised, refusals included.
         outcome: (end) => ('answer' in end ? 'accepted' : undefined),
         onProgress: () => undefined,
+        // Others could act inside; see above.
+        functions: 'atomic',
         ...options,
         url,
         seed: ({ query }) => query(state),
