@@ -196,6 +196,8 @@ export interface Note {
     | 'nondeterminism'
     /** Values that are drawn anew in every run, such as ids made by the program: compared by where they stand. */
     | 'chance'
+    /** Something in an answer, or a table, that nobody can look into: it was not compared. */
+    | 'unseen'
     /** A value can be read in two ways, and by one of them a run is wrong. */
     | 'undecided'
     | 'server-chose-victim'

@@ -4,7 +4,7 @@ import { traceCalls } from '../gate/call-places.ts'
 import { readStamp } from './catalogue.ts'
 import { connectControl } from './control.ts'
 import { openClone } from './clone.ts'
-import { endFact, type FindKeys } from './end-facts.ts'
+import { endFact, type FindKeys, unreadNotes, unseenNotes } from './end-facts.ts'
 import { createStateReader, type StateReader } from './final-state.ts'
 import { createFootprintReader } from './footprint-reader.ts'
 import { withDatabase } from './database-context.ts'
@@ -221,6 +221,9 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
       state: state?.text ?? '',
       digest: JSON.stringify([state?.text ?? '', ...texts]),
       tables: state?.tables ?? [],
+      notes: state
+        ? [...notes, ...unseenNotes(outcomes), ...unreadNotes(state.unread, steps)]
+        : notes,
       facts: { span, tables: state?.facts ?? [], ends },
       ...(violation !== undefined && { violation }),
     }

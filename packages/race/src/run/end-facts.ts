@@ -1,6 +1,8 @@
 import type { Fact, Facts, JoinedText, PerhapsKey, RowKey } from '../core/facts.ts'
-import type { FlowOutcome } from '../core/model.ts'
+import type { FlowOutcome, Note, Step } from '../core/model.ts'
 import { readJson } from '../core/read-json.ts'
+import { isTag } from '../core/tag.ts'
+import { seenIn } from './outcome.ts'
 
 /** Which rows a value may be the key of. */
 export interface KeysFound {
@@ -17,13 +19,40 @@ export type FindKeys = (value: string, name: string, beside: readonly string[]) 
 
 /** How a flow ended, with the keys of rows that are in what it said. */
 export function endFact(outcome: FlowOutcome, find: FindKeys): Fact {
-  if (outcome.kind === 'returned') {
-    const value = readJson(outcome.value)
-    return value === undefined ? outcome.value : valueFact(value, nowhere, find)
-  }
+  const seen = seenIn(outcome)
+  if (outcome.kind === 'returned')
+    return seen === undefined ? outcome.value : valueFact(seen.tree, nowhere, find)
   if (outcome.kind !== 'threw') return said(outcome.kind, null)
   const { sqlstate, name, message } = outcome
-  return sqlstate === undefined ? said(`threw ${name}`, message) : said('threw', sqlstate)
+  // The words of the server name keys and values that others have drawn.
+  if (sqlstate !== undefined) return said('threw', sqlstate)
+  return said(`threw ${name}`, seen === undefined ? message : valueFact(seen.tree, nowhere, find))
+}
+
+/** What is in answers that nobody can look into. */
+export function unseenNotes(outcomes: readonly FlowOutcome[]): Note[] {
+  const unseen = new Set(outcomes.flatMap((outcome) => seenIn(outcome)?.unseen ?? []))
+  return [...unseen].map((what) => ({
+    kind: 'unseen',
+    message: `An answer has ${what} in it, which nobody can look into. It was not compared, so nothing is said about every order. Return plain values instead.`,
+  }))
+}
+
+/** Tables that the flows had to do with, and that cannot be read. */
+export function unreadNotes(
+  unread: ReadonlyMap<string, string>,
+  steps: readonly Pick<Step, 'footprint'>[],
+): Note[] {
+  if (unread.size === 0) return []
+  const touched = new Set(
+    steps.flatMap(({ footprint }) => footprint.touches.map(({ object }) => object.split('#')[0])),
+  )
+  return [...unread]
+    .filter(([name]) => touched.has(name))
+    .map(([name, why]) => ({
+      kind: 'unseen',
+      message: `${name} was not compared: ${why}. Nothing is said about every order. Let it be readable, or leave it out by oracle.ignore.`,
+    }))
 }
 
 /** What no flow returns. */
@@ -50,7 +79,8 @@ export function valueFact(value: unknown, place: Place, find: FindKeys): Fact {
     return {
       kind: 'object',
       entries: Object.entries(value).map(
-        ([name, item]) => [name, valueFact(item, { name, beside }, find)] as const,
+        ([name, item]) =>
+          [name, valueFact(item, isTag(name) ? place : { name, beside }, find)] as const,
       ),
     }
   }

@@ -25,6 +25,8 @@ export interface FinalState {
   /** The rows as they are, with the keys that were drawn known as such. */
   readonly facts: readonly FactTable[]
   readonly findKeys: FindKeys
+  /** Tables that could not be read, and why. */
+  readonly unread: ReadonlyMap<string, string>
 }
 
 export interface StateReader {
@@ -44,6 +46,7 @@ let texts = 0
 export function createStateReader(control: Control, oracle: Oracle): StateReader {
   let known: string | undefined
   let tables: readonly StateTable[] = []
+  let unread: ReadonlyMap<string, string> = new Map()
   let keyed: readonly (readonly [StateTable, StateColumn])[] = []
   let keysQuery: QueryConfig | undefined
   let rowsQuery: QueryConfig | undefined
@@ -56,7 +59,8 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     if (stamp === known) return
     known = stamp
     const all = await readStateTables(control, oracle.tables, oracle.ignore ?? [])
-    tables = all.filter(({ columns }) => columns.length > 0)
+    tables = all.tables.filter(({ columns }) => columns.length > 0)
+    unread = all.unread
     keyed = tables.flatMap((table) =>
       table.columns
         .filter((column) => isOwnKey(column) || column.type === 'clock')
@@ -109,7 +113,7 @@ export function createStateReader(control: Control, oracle: Oracle): StateReader
     if (stamp !== undefined) await look(stamp)
     const found = await ask<readonly Row[]>(rowsQuery)
     const contents = tables.map((_, place) => found[place] ?? [])
-    return canonical(tables, contents, { seeded, standing, earlier }, span)
+    return { ...canonical(tables, contents, { seeded, standing, earlier }, span), unread }
   }
 
   /** What each part of the union says, in the order of the parts. */
@@ -159,7 +163,7 @@ function canonical(
   contents: readonly (readonly Row[])[],
   { seeded, standing, earlier }: KnownKeys,
   span: Span,
-): FinalState {
+): Omit<FinalState, 'unread'> {
   const again = new Set(earlier)
   // What the seed draws anew each time is as new as what the flows draw.
   const isFixed = (name: string, value: string): boolean =>

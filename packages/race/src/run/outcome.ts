@@ -1,68 +1,47 @@
-import { inspect } from 'node:util'
 import type { FlowOutcome, Said, Trouble } from '../core/model.ts'
+import { errorTree, type SeenAnswer, treeText } from './answer-tree.ts'
 import { sqlstateOf } from './error-layers.ts'
 import { saidBy, saidByError } from './said.ts'
 
-/** How a flow that returned is remembered: its value as text, and what that says unless somebody knows it better. */
-export function returned(answer: unknown, said: Said = saidBy(answer)): FlowOutcome {
-  return { kind: 'returned', value: valueText(answer), said }
+/** How flows ended, in full; an outcome has only words for people. */
+const trees = new WeakMap<FlowOutcome, SeenAnswer>()
+
+/** What a flow returned or threw; undefined of an outcome that comes from elsewhere. */
+export function seenIn(outcome: FlowOutcome): SeenAnswer | undefined {
+  return trees.get(outcome)
 }
 
-export function threw(error: unknown, said?: Said): FlowOutcome {
+function remembered(outcome: FlowOutcome, seen: SeenAnswer): FlowOutcome {
+  trees.set(outcome, seen)
+  return outcome
+}
+
+/** How a flow that returned is remembered: its value as text, and what that says unless somebody knows it better. */
+export function returned(
+  answer: unknown,
+  seen: SeenAnswer,
+  said: Said = saidBy(answer),
+): FlowOutcome {
+  return remembered({ kind: 'returned', value: treeText(seen.tree), said }, seen)
+}
+
+export function threw(error: unknown, seen: SeenAnswer, said?: Said): FlowOutcome {
   if (!(error instanceof Error)) {
-    return {
-      kind: 'threw',
-      name: typeof error,
-      message: valueText(error),
-      said: said ?? saidBy(error),
-    }
+    const message = treeText(seen.tree)
+    return remembered(
+      { kind: 'threw', name: typeof error, message, said: said ?? saidBy(error) },
+      seen,
+    )
   }
   const sqlstate = sqlstateOf(error)
-  return {
+  const outcome: FlowOutcome = {
     kind: 'threw',
     name: error.name,
     message: error.message,
     said: said ?? saidByError(error, sqlstate),
     ...(sqlstate !== undefined && { sqlstate }),
   }
-}
-
-function valueText(value: unknown): string {
-  if (value === undefined) return 'undefined'
-  try {
-    return JSON.stringify(value, plain) ?? inspect(value)
-  } catch {
-    return inspect(value)
-  }
-}
-
-function plain(_: string, value: unknown): unknown {
-  if (typeof value === 'bigint') return String(value)
-  if (value instanceof Response) return { status: value.status }
-  if (isResult(value)) return { rows: value.rows, rowCount: value.rowCount }
-  if (value instanceof Map || value instanceof Set) return [...(value as Iterable<unknown>)]
-  if (value instanceof Error)
-    return Object.assign({}, value, { name: value.name, message: value.message })
-  // What JSON would leave out, or make alike.
-  if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
-  if (typeof value === 'function' || typeof value === 'symbol') return inspect(value)
-  const isBare = typeof value === 'object' && value !== null && Object.keys(value).length === 0
-  return isBare && !isPlain(value) ? inspect(value) : value
-}
-
-function isPlain(value: object): boolean {
-  const kind: unknown = Object.getPrototypeOf(value)
-  return Array.isArray(value) || kind === Object.prototype || kind === null
-}
-
-/** A result of node-postgres: the rest of it is about types. */
-function isResult(value: unknown): value is { rows: unknown[]; rowCount: unknown } {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    Array.isArray(Reflect.get(value, 'rows')) &&
-    typeof Reflect.get(value, 'command') === 'string'
-  )
+  return remembered(outcome, { tree: errorTree(error), unseen: [] })
 }
 
 /**

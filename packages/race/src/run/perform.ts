@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { invalid } from '../core/known-options.ts'
 import type { FlowOutcome, Said } from '../core/model.ts'
+import { lookInto, type SeenAnswer } from './answer-tree.ts'
 import { flowIdentity } from './flow-identity.ts'
 import { traceparentOf } from './http-identity.ts'
 import type { FlowContext } from './options.ts'
@@ -15,21 +16,28 @@ export async function perform(play: Play, flow: number): Promise<void> {
   const body = play.setting.flows[flow]
   if (!performer || !body) throw new RangeError(`no flow ${flow}`)
   let end: FlowEnd
+  let inside: SeenAnswer
   try {
     const context = contextOf(play, flow)
-    end = { answer: await flowIdentity.run(performer.identity, () => body(context)) }
+    const whole = await flowIdentity.run(performer.identity, async () => {
+      const answer: unknown = await body(context)
+      return { answer, inside: await lookInto(answer) }
+    })
+    end = { answer: whole.answer }
+    inside = whole.inside
   } catch (error) {
     end = { error }
+    inside = await lookInto(error instanceof Error ? undefined : error)
     if (!performer.outcome) play.trouble ??= troubleIn(error, flow, nameOf(play, flow))
   }
   performer.identity.ended = performer.outcome === undefined
   // Whatever a crashed flow still does, nobody hears of it.
-  performer.outcome ??= outcomeOf(play, flow, end)
+  performer.outcome ??= outcomeOf(play, flow, end, inside)
   seen(play, flow)
 }
 
 /** What the user says of it comes first. If that goes wrong, the run comes to its end and explore() rejects. */
-function outcomeOf(play: Play, flow: number, end: FlowEnd): FlowOutcome {
+function outcomeOf(play: Play, flow: number, end: FlowEnd, inside: SeenAnswer): FlowOutcome {
   const what = `what ${nameOf(play, flow)} ${'error' in end ? 'threw' : 'returned'}`
   let said: Said | undefined
   try {
@@ -44,7 +52,7 @@ function outcomeOf(play: Play, flow: number, end: FlowEnd): FlowOutcome {
     const message = cause instanceof Error ? cause.message : String(cause)
     play.failure ??= new Error(`outcome() threw for ${what}: ${message}`, { cause })
   }
-  return 'error' in end ? threw(end.error, said) : returned(end.answer, said)
+  return 'error' in end ? threw(end.error, inside, said) : returned(end.answer, inside, said)
 }
 
 const words: readonly unknown[] = ['accepted', 'refused', 'failed'] satisfies Said[]

@@ -41,7 +41,7 @@ export function createSeedCheck(
 }
 
 function afterSeed(column: string): string {
-  return `After the seed ${column} is not what it was after the seed of the first run: the seed does not restore everything that the flows change. Let it empty and fill every table they write to.`
+  return `After the seed ${column} is not what it was after the seed of the first run: the seed does not restore everything that the flows change. Let it empty and fill every table they write to, and refresh materialized views.`
 }
 
 function withoutSeed(column: string): string {

@@ -35,27 +35,37 @@ const columnsText = `
           JOIN pg_catalog.pg_attribute pa ON pa.attrelid = k.confrelid
             AND pa.attnum = k.confkey[array_position(k.conkey, a.attnum)]
           WHERE k.contype = 'f' AND k.conrelid = c.oid AND a.attnum = ANY (k.conkey)
-          LIMIT 1) AS refers
+          LIMIT 1) AS refers,
+         CASE WHEN NOT has_table_privilege(c.oid, 'SELECT') THEN 'the role of the url may not read it'
+              WHEN c.relkind = 'f' THEN 'it is a foreign table'
+              WHEN NOT c.relispopulated THEN 'it was not filled before the first run' END AS unread
   FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-  WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-    AND c.relpersistence <> 't' AND has_table_privilege(c.oid, 'SELECT')
+  WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm', 'f') AND NOT c.relispartition
+    AND c.relpersistence <> 't'
     AND n.nspname NOT IN ('pg_catalog', 'information_schema', '${keptIn}')
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
   ORDER BY 1, 2, a.attnum`
 
+/** What there is to compare, and what there is beside it that cannot be read. */
+export interface StateTables {
+  readonly tables: readonly StateTable[]
+  /** By name, and why. */
+  readonly unread: ReadonlyMap<string, string>
+}
+
 const clocks = new Set(['timestamptz', 'timestamp', 'date', 'time', 'timetz'])
 
-/** The tables of the user, without what an extension brought and without what is to be ignored. */
+/** The tables and materialized views of the user, without what an extension brought and without what is to be ignored. */
 export async function readStateTables(
   control: Control,
   only: readonly string[] | undefined,
   ignored: readonly string[],
-): Promise<StateTable[]> {
+): Promise<StateTables> {
   const { rows } = await control.client.query<{
     schema: string
     table: string
@@ -65,14 +75,20 @@ export async function readStateTables(
     generated: boolean
     primary: boolean
     refers: string | null
+    unread: string | null
   }>(columnsText)
   refuseUnknown([...(only ?? []), ...ignored], rows)
   const tables = new Map<string, { name: string; quoted: string; columns: StateColumn[] }>()
+  const unread = new Map<string, string>()
   for (const row of rows) {
     const name = `${row.schema}.${row.table}`
     const names = [name, row.table]
     if (only && !names.some((one) => only.includes(one))) continue
     if (names.some((one) => ignored.includes(one))) continue
+    if (row.unread !== null) {
+      unread.set(name, row.unread)
+      continue
+    }
     const table = tables.get(name) ?? { name, quoted: row.quoted, columns: [] }
     tables.set(name, table)
     if (
@@ -90,7 +106,7 @@ export async function readStateTables(
       refers: row.refers ?? undefined,
     })
   }
-  return [...tables.values()]
+  return { tables: [...tables.values()], unread }
 }
 
 /** A name that is none would leave out nothing, or everything, without a word. */

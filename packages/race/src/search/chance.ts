@@ -191,7 +191,7 @@ function timesIn(run: Prepared): Map<string, Time[]> {
   return found
 }
 
-export function* leavesOf(run: Prepared): Generator<Leaf> {
+function* leavesOf(run: Prepared): Generator<Leaf> {
   for (const { rows } of run.tables) {
     for (const { cells } of rows) for (const cell of cells) yield* leavesIn(cell)
   }

@@ -2,6 +2,7 @@
 import type { Fact, Facts, PerhapsKey, RowKey, Span } from '../core/facts.ts'
 import type { Run } from '../core/model.ts'
 import { readJson } from '../core/read-json.ts'
+import { isTag } from '../core/tag.ts'
 import { looksDrawn, type Part, partsOf } from './text-parts.ts'
 
 /**
@@ -108,7 +109,7 @@ function objectOf(entries: readonly (readonly [string, Fact])[], path: string): 
     path,
     entries: sorted.map(([name, value]) => ({
       name: leafOf(name, `${path} (names)`, 'text'),
-      value: nodeOf(value, `${path} ${looksDrawn(name) ? '*' : name}`),
+      value: nodeOf(value, isTag(name) ? path : `${path} ${looksDrawn(name) ? '*' : name}`),
     })),
   }
 }
@@ -134,7 +135,7 @@ function nodeOfText(text: string, path: string): Node {
 }
 
 /** A value of JSON as a fact. */
-export function factOf(value: unknown): Fact {
+function factOf(value: unknown): Fact {
   if (Array.isArray(value)) return value.map(factOf)
   if (typeof value === 'object' && value !== null)
     return {

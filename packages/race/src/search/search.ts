@@ -10,15 +10,15 @@ import { crashPoints } from './crash.ts'
 import { Frontier, type Learnt, renamingsOf } from './frontier.ts'
 import { futility } from './futility.ts'
 import { interleavings } from './interleavings.ts'
-import { type Fault, isByRule, Judge, short } from './judge.ts'
-import { isSerial, preemptionsOf } from './linear.ts'
-import { atRandom, byPriority, Follow, inOrder, inTurns, planOf } from './policy.ts'
+import { type Fault, Judge, short } from './judge.ts'
+import { isSerial } from './linear.ts'
+import { atRandom, byPriority, Follow, inOrder, inTurns } from './policy.ts'
+import { Proof } from './proof.ts'
 import { Random } from './random.ts'
 import { SerialOracle, serialOrders } from './serial-oracle.ts'
-import { isSimpler, shrink } from './shrink.ts'
 import { systematic } from './systematic.ts'
 import { type Budget, Tally } from './tally.ts'
-import { hashOf, readToken, tokenOf } from './token.ts'
+import { hashOf, readToken } from './token.ts'
 import { Weave } from './weave.ts'
 
 export interface SearchOptions {
@@ -45,11 +45,6 @@ const BURST = 3
 const SYSTEMATIC = 0.75
 /** So many runs may end in trouble before the search gives up. */
 const MOST_TROUBLED = 3
-/** Runs to look for a failure with fewer preemptions than the one found. */
-const EXTRA = 20
-const REPLAYS = 5
-/** Serial runs to see whether chance has made a failure. */
-const MOST_SERIAL = 8
 
 export function search(runner: Runner, options: SearchOptions): Promise<Findings> {
   return new Search(runner, options).run()
@@ -64,14 +59,13 @@ class Search {
   readonly #consistency = new Consistency()
   readonly #oracle: SerialOracle
   readonly #judge: Judge
+  readonly #proof: Proof
   readonly #random: Random
   readonly #weave: Weave
   readonly #runs: Run[] = []
   #deterministic = true
   #crashPoints = 0
   #crashesLeft = false
-  /** Flows that ran one after the other ended in the way that was taken for a race. */
-  #serialToo = false
   #missBound: Coverage['missBound']
 
   constructor(runner: Runner, options: SearchOptions) {
@@ -87,6 +81,13 @@ class Search {
     this.#comparison = new Comparison(runner.flows)
     this.#oracle = new SerialOracle(this.#tally, this.#comparison)
     this.#judge = new Judge(this.#tally, this.#oracle, this.#comparison, options)
+    this.#proof = new Proof({
+      tally: this.#tally,
+      frontier: this.#frontier,
+      comparison: this.#comparison,
+      oracle: this.#oracle,
+      judge: this.#judge,
+    })
     this.#random = new Random(options.seed ?? 1)
   }
 
@@ -94,7 +95,7 @@ class Search {
     const trouble = await this.#serial()
     if (trouble !== undefined) return this.#findings(undefined, trouble)
     const replayed = await this.#replay()
-    if (replayed !== undefined) return await this.#proven(replayed)
+    if (replayed !== undefined) return await this.#told(replayed)
     const found =
       (await this.#burst()) ??
       (await this.#systematic()) ??
@@ -102,7 +103,12 @@ class Search {
       (await this.#interleave()) ??
       (await this.#crashes())
     if (found === undefined) return this.#findings(undefined, this.#tally.trouble)
-    return await this.#proven(await this.#simplest(found))
+    return await this.#told(await this.#proof.simplest(found))
+  }
+
+  async #told(fault: Fault): Promise<Findings> {
+    const { failure, trouble } = await this.#proof.of(fault)
+    return this.#findings(failure, trouble)
   }
 
   /** Orders of whole flows. One before that counts for nothing: caches that the first use fills are full from then on. */
@@ -221,7 +227,7 @@ class Search {
         }
         const crashed = await this.#tally.run(new Follow(plan).decide, 'search')
         this.#crashPoints++
-        const found = await this.#believed(crashed)
+        const found = await this.#proof.believed(crashed)
         if (found !== undefined) return found
       }
     }
@@ -232,30 +238,12 @@ class Search {
   async #look(learnt: Learnt): Promise<Fault | undefined> {
     this.#learn(learnt)
     const { run } = learnt.trace
-    const found = await this.#believed(run)
+    const found = await this.#proof.believed(run)
     if (found === undefined || !isSerial(run)) return found
     this.#contradicted(
       'flows that made their steps one after the other ended as in no serial order',
     )
     return undefined
-  }
-
-  /** What seems wrong is judged again when more is known about chance, from the serial orders, run once more. */
-  async #believed(run: Run): Promise<Fault | undefined> {
-    const found = await this.#faultOf(run)
-    if (found === undefined || isByRule(found)) return found
-    await this.#oracle.relearn()
-    return await this.#judge.fault(run)
-  }
-
-  /** What is wrong with a run. If words of it may have been drawn, it is run again to find that out. */
-  async #faultOf(run: Run): Promise<Fault | undefined> {
-    const found = await this.#judge.fault(run)
-    if (found === undefined || isByRule(found) || !this.#comparison.isDoubtful(run)) return found
-    const again = await this.#tally.run(new Follow(planOf(run)).decide, 'learn')
-    if (again.trouble !== undefined || hashOf(again) !== hashOf(run)) return found
-    this.#comparison.learnDrawn(run, again)
-    return await this.#judge.fault(run)
   }
 
   #learn({ trace, known }: Learnt): void {
@@ -293,82 +281,6 @@ class Search {
 
   #hopeless(): boolean {
     return this.#tally.troubled >= MOST_TROUBLED
-  }
-
-  /** The same failure with fewer preemptions, if there is one, and without needless turns. */
-  async #simplest(found: Fault): Promise<Fault> {
-    let best = found
-    const better = (run: Run): void => {
-      best = { ...best, run }
-    }
-    const limit = { runs: EXTRA }
-    const stop = (): boolean =>
-      limit.runs-- <= 0 || (this.#frontier.bound ?? Infinity) >= preemptionsOf(best.run)
-    const same = async (run: Run): Promise<boolean> => {
-      if ((await this.#faultOf(run))?.key !== found.key) return false
-      this.#serialToo ||= isSerial(run)
-      return !isSerial(run)
-    }
-    if (found.kind !== 'crash')
-      for await (const { trace } of systematic(this.#tally, this.#frontier, stop, 'shrink'))
-        if (isSimpler(trace.run, best.run) && (await same(trace.run))) better(trace.run)
-    better(await shrink(this.#tally, best.run, (run) => this.#frontier.trace(run), same))
-    return (await this.#faultOf(best.run)) ?? best
-  }
-
-  /** A race is told if its schedule shows it again. */
-  async #proven(fault: Fault): Promise<Findings> {
-    const failure = await this.#failure(fault)
-    const [again, replays] = failure.reproduced
-    if (this.#serialToo) {
-      const message = `In one run ${fault.message}. Flows that ran one after the other ended so too: the order in which a flow uses connections of its own decides it, and only one such order was known.`
-      return this.#findings(undefined, { kind: 'not-reproduced', message })
-    }
-    if (again > replays / 2) {
-      if (await this.#stands(fault)) return this.#findings(failure)
-      const message = `In one run ${fault.message}. When the serial orders were run more often, they differed there too: chance decides it.`
-      return this.#findings(undefined, { kind: 'not-reproduced', message })
-    }
-    const message = `In one run ${fault.message}. When its schedule was replayed, that happened again ${again} of ${replays} times: something that no schedule controls decides it.`
-    return this.#findings(undefined, { kind: 'not-reproduced', message })
-  }
-
-  /** Whether it is one still, when the serial orders have been run so often that a coin would have shown both sides. */
-  async #stands(fault: Fault): Promise<boolean> {
-    if (isByRule(fault)) return true
-    for (let runs = 0; runs + this.#oracle.known <= MOST_SERIAL; runs += this.#oracle.known) {
-      await this.#oracle.relearn()
-      if ((await this.#judge.fault(fault.run)) === undefined) return false
-    }
-    return true
-  }
-
-  async #failure(fault: Fault): Promise<Failure> {
-    const { kind, message, run } = fault
-    const plan = planOf(run)
-    let reproduced = 0
-    let shown = run
-    for (let replay = 0; replay < REPLAYS; replay++) {
-      const again = await this.#tally.run(new Follow(plan).decide, 'replay', { places: true })
-      if (again.trouble === undefined) this.#comparison.learnDrawn(run, again)
-      if ((await this.#judge.fault(again))?.key !== fault.key) continue
-      reproduced++
-      shown = again
-    }
-    const orders = this.#oracle.complete
-    const runs = this.#comparison.shown(
-      shown,
-      orders.map((one) => one.run),
-    )
-    return {
-      kind,
-      message,
-      run: runs.run,
-      serial: orders.map(({ order }, place) => ({ order, run: runs.serial[place] as Run })),
-      ignored: this.#comparison.ignored,
-      token: tokenOf(run),
-      reproduced: [reproduced, REPLAYS],
-    }
   }
 
   #findings(failure?: Failure, trouble?: Trouble): Findings {

@@ -1,8 +1,9 @@
 /** Runs of a report: with words in place of what is drawn anew in every run, so that they can be laid side by side. */
 import type { Fact, RowKey, Span } from '../core/facts.ts'
 import type { FinalTable, FlowOutcome, Run } from '../core/model.ts'
+import { isTag } from '../core/tag.ts'
 import { type Chance, leavesIn } from './chance.ts'
-import { type Leaf, type Node, prepare } from './prepared.ts'
+import { type Entry, type Leaf, type Node, prepare } from './prepared.ts'
 import type { Time } from './text-parts.ts'
 
 type Row = readonly (string | null)[]
@@ -62,6 +63,10 @@ function cellsOf(words: Words, { cells, facts }: RawTable['rows'][number], numbe
     if (!words.used) return typeof fact === 'string' ? fact : value === null ? null : text(value)
     return value === null ? null : text(value)
   })
+}
+
+function nameOf({ name }: Entry): string {
+  return name.parts.map((part) => part.text).join('')
 }
 
 function text(value: unknown): string {
@@ -128,6 +133,9 @@ class Words {
     if (node.kind === 'list') return node.items.map((item) => this.#value(item, numbered))
     if (node.kind === 'joined')
       return node.parts.map((part) => String(this.#value(part, numbered))).join('')
+    const [only] = node.entries
+    if (node.entries.length === 1 && only && isTag(nameOf(only)))
+      return this.#value(only.value, numbered)
     return Object.fromEntries(
       node.entries.map(({ name, value }) => [
         String(this.#leaf(name, numbered)),

@@ -89,7 +89,10 @@ export class Tally {
     this.blockedEpisodes += run.steps.filter(({ waitedFor }) => waitedFor.length > 0).length
     this.longest = Math.max(this.longest, run.steps.length)
     this.overlapped ||= !isSerial(run) || overlaps(run.steps)
-    for (const note of run.notes) this.note(note)
+    for (const note of run.notes) {
+      this.note(note)
+      if (note.kind === 'unseen') this.decided = false
+    }
     if (run.uncontrolled !== undefined) {
       this.controlled = false
       this.note({ kind: 'uncontrolled-wait', message: run.uncontrolled })

@@ -24,7 +24,7 @@ function toleranceOf(spans: readonly Span[]): number {
 }
 
 /** From the beginning of its run. */
-export function distanceOf({ time, span }: Seen): number {
+function distanceOf({ time, span }: Seen): number {
   return time.at - span.from
 }
 

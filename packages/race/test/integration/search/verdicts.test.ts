@@ -123,7 +123,7 @@ describe('what is no verdict about races', () => {
       flows: many,
       oracle: false,
       invariant: () => Promise.resolve(),
-      budget: { schedules: 60 },
+      budget: { schedules: 60, ms: 60_000 },
     })
     expect(verdict).toBe('bounded')
     expect(coverage).toMatchObject({ exhaustive: false, schedules: 60 })
