@@ -155,11 +155,14 @@ export async function explore(options: ExploreOptions): Promise<Report> {
     ...(options.rng === undefined ? {} : { seed: options.rng }),
     onProgress: options.onProgress ?? line.update,
   })
+  // Who sends nothing while the flow is under way may send it later, when everything is over.
+  const late = findings.trouble?.kind === 'nothing-sent' ? await runner.latecomer() : undefined
   return {
     name,
     flows: names,
     server: runner.server,
     ...findings,
+    ...(late && { verdict: 'inconclusive', trouble: late }),
   }
 }
 

@@ -14,7 +14,7 @@ import type { Decide } from './choices.ts'
 import type { ScheduleSetting } from './play.ts'
 import { type Played, playSchedule } from './schedule.ts'
 import { createSeedCheck } from './seed-check.ts'
-import { forgetLatecomers, latecomerTrouble, lend } from './latecomers.ts'
+import { forgetLatecomers, latecomerTrouble, lend, waitForLatecomer } from './latecomers.ts'
 import { openRestoreState } from './restore-state.ts'
 import { readServer } from './server-facts.ts'
 import { withoutSessions } from './sessions.ts'
@@ -29,6 +29,8 @@ import { createWatch, GivenUp, type Limit, type Watch } from './watch.ts'
 export interface LiveRunner extends Runner, AsyncDisposable {
   /** The server's version, for the head of a report. */
   readonly server: string
+  /** Waits a moment for flows that go on after they have ended, and says which one does. */
+  latecomer(): Promise<Trouble | undefined>
   close(): Promise<void>
 }
 
@@ -252,7 +254,14 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
 
   forgetLatecomers()
   const close = (): Promise<void> => closeAll(opened)
-  return { flows: names, server: server.version, run, close, [Symbol.asyncDispose]: close }
+  return {
+    flows: names,
+    server: server.version,
+    run,
+    latecomer: () => waitForLatecomer(names),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 }
 
 const noKeys: FindKeys = () => ({ keys: [], certain: false })

@@ -1,4 +1,5 @@
 /** Flows of runs that are over, and that still send: something in them is not awaited. */
+import { setTimeout } from 'node:timers/promises'
 import type { Trouble } from '../core/model.ts'
 import type { Unit } from '../gate/unit.ts'
 import type { FlowIdentity } from './flow-identity.ts'
@@ -60,4 +61,13 @@ export function latecomerTrouble(
 
 export function forgetLatecomers(): void {
   first = undefined
+}
+
+/** How long work may take to show itself that a flow has put off until it had returned. */
+const patienceMs = 500
+
+export async function waitForLatecomer(names: readonly string[]): Promise<Trouble | undefined> {
+  const deadline = performance.now() + patienceMs
+  while (latecomerTrouble(names) === undefined && performance.now() < deadline) await setTimeout(20)
+  return latecomerTrouble(names)
 }

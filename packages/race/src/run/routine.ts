@@ -1,6 +1,6 @@
 /** What functions, procedures, triggers and DO blocks run inside, as far as their text tells. */
 import { readStatements } from '../core/sql-tokens.ts'
-import { isTree, nodeOf, parsePlPgSql, textOf, type Tree } from './statement-tree.ts'
+import { isTree, parsePlPgSql, textOf, type Tree } from './statement-tree.ts'
 
 export interface Routine {
   readonly name: string
@@ -72,13 +72,4 @@ function assigned(query: string): string {
     else if (text === '=' && depth === 0) return query.slice(end)
   }
   return query
-}
-
-/** The body of a DO block that is in PL/pgSQL, as the whole text; undefined if it is not. */
-export function isPlPgSqlBlock(tree: Tree): boolean {
-  const options = Array.isArray(tree['args']) ? tree['args'] : []
-  const language = options
-    .map((option) => nodeOf(option, 'DefElem'))
-    .find((option) => option?.['defname'] === 'language')
-  return !language || textOf(nodeOf(language['arg'], 'String'), 'sval') === 'plpgsql'
 }
