@@ -31,6 +31,7 @@ export interface RelationRow {
   readonly active: boolean
   readonly indirect: boolean
   readonly deferred: boolean
+  readonly far: boolean
 }
 
 /** Rules, policies, views, foreign tables, heirs: a query on it reads what it does not name. */
@@ -38,11 +39,23 @@ const indirect = `(
   c.relkind IN ('r', 'p') AND c.relhasrules OR c.relrowsecurity OR c.relkind IN ('v', 'f')
   OR c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))`
 
+/** Of what a view is about, only what it names itself: those that it names are locked as well, and tell it too. */
+const far = `(
+  c.relkind = 'f' OR c.relkind IN ('v', 'm') AND EXISTS (
+    SELECT FROM pg_catalog.pg_rewrite w
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+      AND d.refclassid = 'pg_class'::regclass
+    JOIN pg_catalog.pg_class s ON s.oid = d.refobjid
+    WHERE w.ev_class = c.oid
+      AND (s.relkind = 'S' OR s.oid < 16384 AND s.relname IN
+        ('pg_locks', 'pg_prepared_xacts', 'pg_sequences') OR s.oid < 16384 AND s.relname LIKE 'pg_stat%')))`
+
 export const relationsText: string = `
   SELECT c.oid::int8::text AS oid, n.nspname AS schema, c.relname AS name, c.relkind AS kind,
          coalesce(rn.nspname || '.' || r.relname, n.nspname || '.' || c.relname) AS object,
          c.relpersistence = 't' AS temporary,
          ${indirect} AS indirect,
+         ${far} AS far,
          ${indirect}
            OR EXISTS (SELECT FROM pg_catalog.pg_trigger t
                       WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
@@ -96,16 +109,23 @@ export const calledText = `
   JOIN pg_catalog.pg_proc p ON p.oid = d.refobjid`
 
 /**
- * Functions and procedures that are not written in C. A body of SQL that the server has parsed (BEGIN ATOMIC) is not to
+ * Functions and procedures that are not written in C, also by the names of the operators and aggregates that are made of
+ * them. A body of SQL that the server has parsed (BEGIN ATOMIC) is not to
  * be had without locks on its tables.
  */
 export const routinesText = `
-  SELECT p.proname AS name, l.lanname AS language, p.provolatile = 'v' AS volatile,
+  SELECT u.name, l.lanname AS language, p.provolatile = 'v' AS volatile,
          CASE WHEN l.lanname = 'plpgsql' THEN pg_catalog.pg_get_functiondef(p.oid)
               WHEN l.lanname = 'sql' AND p.prosqlbody IS NULL THEN p.prosrc END AS body
-  FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+  FROM (SELECT oid, proname AS name FROM pg_catalog.pg_proc
+        UNION ALL SELECT oprcode, oprname FROM pg_catalog.pg_operator WHERE oid >= 16384
+        UNION ALL SELECT f.oid, a.proname
+        FROM pg_catalog.pg_aggregate g JOIN pg_catalog.pg_proc a ON a.oid = g.aggfnoid
+        JOIN pg_catalog.pg_proc f ON f.oid IN (g.aggtransfn, g.aggfinalfn, g.aggmtransfn)
+        WHERE a.oid >= 16384) u (oid, name)
+  JOIN pg_catalog.pg_proc p ON p.oid = u.oid JOIN pg_catalog.pg_language l ON l.oid = p.prolang
   WHERE p.oid >= 16384 AND p.prokind <> 'a' AND l.lanname NOT IN ('c', 'internal')
-  ORDER BY p.oid`
+  ORDER BY p.oid, 1`
 
 export interface ForeignKeyRow {
   readonly child: string

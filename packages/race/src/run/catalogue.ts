@@ -35,6 +35,8 @@ export interface Relation {
   readonly active: boolean
   /** Rules, policies, heirs, or a view: a query on it reads what it does not name. */
   readonly indirect: boolean
+  /** A table of another server, or a view of a sequence, of one of those, or of what sessions do at this moment. */
+  readonly far: boolean
   /** Code of the user's that a statement on it runs. */
   readonly calls: readonly CalledRow[]
   /** Objects that its foreign keys refer to. */
@@ -158,6 +160,7 @@ function relationOf(row: RelationRow, facts: Facts): Relation {
     temporary,
     active: family.some(({ active }) => active),
     indirect: family.some((one) => one.indirect),
+    far: row.far,
     calls: facts.called.get(object) ?? [],
     deferred: family.some(({ deferred }) => deferred),
     parents: parentsOf(object, facts),

@@ -7,6 +7,8 @@ export interface Derived {
   readonly footprint: Footprint
   /** It is executed and held, and committing it now would be noticed by nobody. */
   readonly idle: boolean
+  /** What it looked at that no footprint tells: no order is proven by it. */
+  readonly beyond?: string
 }
 
 /** What two halves of one step did together. */

@@ -1,10 +1,12 @@
 import type { Footprint, Touch } from '../core/model.ts'
 import type { Settlement } from '../gate/unit.ts'
+import { beyond } from './beyond.ts'
 import { type Catalogue, type Relation, readCatalogue, readStamp } from './catalogue.ts'
 import type { Control } from './control.ts'
 import { type Held, holdsNothing, nothingHeld, readHeld } from './held.ts'
 import { type Derived, ended, joinFootprints, local, unknown } from './derived.ts'
-import { asFootprint, innerParts } from './inner-parts.ts'
+import { asFootprint, lookInside, nothingInside, partsOf } from './inner-parts.ts'
+import { releasedKeys } from './session-locks.ts'
 import { cascades, resolveNames } from './names.ts'
 import { givesKey, narrowed } from './row-object.ts'
 import { type StatementShape, shapeOf } from './statement-shape.ts'
@@ -84,6 +86,8 @@ export async function createFootprintReader(
     const [shape] = shapes
     if (settlement.unit.closesCycle || !shape) return ended(settlement, record, 'commit')
     if (shapes.some(tellsOthers)) return unknown(settlement, record)
+    const far = shapes.map((one) => beyond(one, catalogue)).find((name) => name !== undefined)
+    if (far !== undefined) return openTo(far, observed)
     if (shapes.length > 1) return opening(observed, shapes) ?? several(observed, shapes)
     if (settlement.answer.error && shape.kind !== 'commit') return failed(observed, shape)
     switch (shape.kind) {
@@ -100,12 +104,23 @@ export async function createFootprintReader(
         return { footprint: record.ends('rollback'), idle: false }
       case 'local':
         setSession(shape, settlement, record)
-        return local(record)
+        return shape.verb === 'discard' ? discarded(shape, record) : local(record)
       case 'query':
       case 'lock':
       case 'unknown':
         return statement(observed, shape)
     }
+  }
+
+  /** It looks where no lock tells: it depends on everything, and its flow is to say so. */
+  function openTo(beyond: string, { settlement, record }: Observed): Derived {
+    if (settlement.before === 'I') record.clear()
+    return { ...unknown(settlement, record), beyond }
+  }
+
+  /** DISCARD ALL gives back the locks of the session. */
+  function discarded(shape: StatementShape, record: TransactionRecord): Derived {
+    return shape.resetsIsolation ? { footprint: record.lost(), idle: true } : local(record)
   }
 
   function setSession(
@@ -139,6 +154,7 @@ export async function createFootprintReader(
       return made(observed, shape, guess, nothingHeld, true)
     }
     const after = await held(pid)
+    if (after.far !== undefined) return openTo(after.far, observed)
     const isOpen = shape.kind === 'unknown' && !observable.has(shape.verb)
     if (after.unknown || isOpen || mayCommit(shape, text, catalogue)) {
       record.add(none, after)
@@ -184,19 +200,17 @@ export async function createFootprintReader(
     const before = record.held
     const touched = inRows(found, shape, settlement, record, after)
     const wroteNothing = touchedNothing(shape, settlement) && touched.plain
-    const [text = ''] = settlement.unit.statements
-    const parts =
-      found.plain || functions === 'atomic'
-        ? undefined
-        : innerParts(text, shape, found, record.isolation, catalogue)
+    const inside = found.plain ? nothingInside : lookInside(settlement, shape, found, catalogue)
     record.add(wroteNothing ? { ...touched, writes: [], deferred: [] } : touched, after)
+    const parts =
+      functions === 'atomic' ? undefined : partsOf(inside, record.isolation, found.touches)
     const own: Footprint = {
-      opaque: false,
-      touches: withSnapshot(touched.touches, shape, record),
+      opaque: inside.forgotten === undefined,
+      touches: withSnapshot([...touched.touches, ...(inside.forgotten ?? [])], shape, record),
       isolation: record.isolation,
       ...(parts && { parts }),
     }
-    const released = releasedKeys(shape, record, before, after)
+    const released = releasedKeys(shape, found, record, before, after)
     if (released.length > 0) {
       return { footprint: { ...own, ends: { how: 'rollback', writes: [], locks: released } }, idle }
     }
@@ -204,25 +218,8 @@ export async function createFootprintReader(
     // Committed within the same step.
     const end = record.ends('commit')
     record.clear()
-    return { footprint: joinFootprints(own, end), idle }
-  }
-
-  function releasedKeys(
-    shape: StatementShape,
-    record: TransactionRecord,
-    before: Held,
-    after: Held,
-  ): string[] {
-    const calls = [...shape.calls]
-    if (calls.some((call) => /^pg(_try)?_advisory_lock/.test(call))) {
-      for (const key of after.advisory.keys()) {
-        if (!before.advisory.has(key)) record.sessionKeys.add(key)
-      }
-    }
-    if (!calls.some((call) => call.startsWith('pg_advisory_unlock'))) return []
-    const released = [...record.sessionKeys].filter((key) => !after.advisory.has(key))
-    for (const key of released) record.sessionKeys.delete(key)
-    return released.map((key) => `advisory #${key}`)
+    const whole = joinFootprints(own, end)
+    return { footprint: parts ? { ...whole, parts: [...parts, end] } : whole, idle }
   }
 
   /** The locks of a failed statement are gone, and outside a savepoint those of its transaction. */

@@ -13,6 +13,8 @@ export interface Held {
   readonly wrote: boolean
   /** Holds a relation that is in no catalogue, such as one that was just made. */
   readonly unknown: boolean
+  /** A table of another server, or a view of what other sessions do: see `Relation.far`. */
+  readonly far?: string
 }
 
 export const nothingHeld: Held = {
@@ -34,6 +36,7 @@ export function readHeld(
   const advisory = new Map<string, boolean>()
   let wrote = false
   let unknown = false
+  let far: string | undefined
   for (const lock of locks) {
     if (!lock.granted && !waiting) continue
     if (lock.locktype === 'advisory') advisory.set(lock.key, lock.mode === 'ShareLock')
@@ -41,6 +44,7 @@ export function readHeld(
       wrote ||= lock.granted && lock.mode === 'ExclusiveLock'
     else {
       const relation = catalogue.relations.get(lock.relation)
+      if (relation?.far) far = relation.object
       if (relation?.kind === 'sequence') sequences.add(lock.relation)
       else if (relation?.kind === 'table') {
         const modes = relations.get(relation.object) ?? new Set<string>()
@@ -48,7 +52,7 @@ export function readHeld(
       } else if (!relation) unknown ||= !catalogue.ignored.has(lock.relation)
     }
   }
-  return { relations, sequences, advisory, wrote, unknown }
+  return { relations, sequences, advisory, wrote, unknown, ...(far !== undefined && { far }) }
 }
 
 /** Whether ending the transaction now would be noticed by nobody: nothing was written or locked. */

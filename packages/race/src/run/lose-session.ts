@@ -12,7 +12,7 @@ export function loseSession(play: Play, lane: Lane): void {
   lane.draft = undefined
   if (play.performers[lane.flow]?.outcome?.kind === 'crashed') return
   const last = draft ?? play.steps.findLast((step) => step.flow === lane.flow)
-  if (last) last.footprint = joinFootprints(last.footprint, record.ends('rollback'))
+  if (last) last.footprint = joinFootprints(last.footprint, record.lost())
   record.clear()
   if (!draft) return
   const message = 'the connection was lost'

@@ -3,7 +3,7 @@ import { crash } from './crash.ts'
 import { joinFootprints } from './derived.ts'
 import type { DraftStep, Lane, Return } from './lane.ts'
 import { loseSession } from './lose-session.ts'
-import { note, type Play } from './play.ts'
+import { nameOf, note, type Play } from './play.ts'
 
 /** Opens the record of a step that was chosen; it is completed when its statement comes back. */
 export function openStep(play: Play, lane: Lane, choice: Choice, half: Step['half']): DraftStep {
@@ -48,7 +48,7 @@ export async function recordStep(play: Play, { lane, settlement }: Return): Prom
   }
   noteDeadlock(play, lane, draft)
   draft.parameters = settlement.unit.parameters
-  const { footprint, idle } = await play.setting.reader.derive({
+  const { footprint, idle, beyond } = await play.setting.reader.derive({
     settlement,
     pid: connection.pid,
     open: connection.phase !== 'closing' && connection.phase !== 'closed',
@@ -56,6 +56,7 @@ export async function recordStep(play: Play, { lane, settlement }: Return): Prom
     waitedFor: lane.waitedFor,
   })
   draft.footprint = footprint
+  if (beyond !== undefined) noteBeyond(play, lane.flow, beyond)
   if (!settlement.held) return finish(play, lane)
   if (play.setting.split && !idle) {
     draft.half = 'execute'
@@ -74,6 +75,10 @@ async function finish(play: Play, lane: Lane): Promise<void> {
   lane.draft = undefined
   if (lane.connection?.phase === 'closed') loseSession(play, lane)
   if (lane.choice?.action === 'lose-answer') await crash(play, lane.flow)
+}
+
+function noteBeyond(play: Play, flow: number, beyond: string): void {
+  play.uncontrolled ??= `A statement of ${nameOf(play, flow)} uses ${beyond}: what that says or does is no part of what is compared and put in order. It depends on what others do at that moment, on another database, or on a sequence, and orders that differ only there are not told apart.`
 }
 
 /** A deadlock that the server's own detector found before we ended it. */

@@ -72,13 +72,14 @@ function isConnecting(play: Play, flow: number): boolean {
   return [...own, ...sharedConnections].some(({ phase }) => phase === 'starting')
 }
 
-/** A session with a transaction was left: until the server has ended it, its locks are there. */
+/** A session with a transaction or with locks of its own was left: until the server has ended it, they are there. */
 function isLeaving(play: Play): boolean {
   return connectionsOf(play).some((connection) => {
-    const status = userOf(play, connection)?.status
+    const user = userOf(play, connection)
     // One that waits for a lock does not notice that it was left.
-    if (status === 'running' || status === 'blocked') return false
-    return connection.phase === 'closing' && connection.state !== 'I'
+    if (user?.status === 'running' || user?.status === 'blocked') return false
+    const holds = connection.state !== 'I' || (user?.record.sessionKeys.size ?? 0) > 0
+    return connection.phase === 'closing' && holds
   })
 }
 

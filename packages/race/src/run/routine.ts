@@ -1,6 +1,6 @@
 /** What functions, procedures, triggers and DO blocks run inside, as far as their text tells. */
 import { readStatements } from '../core/sql-tokens.ts'
-import { isTree, parsePlPgSql, textOf, type Tree } from './statement-tree.ts'
+import { isTree, parsePlPgSql, textOf, type Tree, walk } from './statement-tree.ts'
 
 export interface Routine {
   readonly name: string
@@ -14,32 +14,48 @@ export interface Routine {
 /** The text of a statement, or of an expression as a SELECT; undefined if nobody knows it. */
 export type Inner = string | undefined
 
-const known = new Map<string, readonly Inner[]>()
+/** What a routine runs. */
+export interface Body {
+  /** In order; of branches all, of loops what they run twice. */
+  readonly statements: readonly Inner[]
+  /** It goes on after an error, with what it did before that undone. */
+  readonly catches: boolean
+}
 
-/** What a routine runs, in order; of branches all, of loops what they run twice. */
-export function statementsIn({
-  language,
-  body,
-}: Pick<Routine, 'language' | 'body'>): readonly Inner[] {
-  if (body === null) return unknown
-  if (language === 'sql') return readStatements(body).map(({ text }) => text)
-  return language === 'plpgsql' ? statementsInPlPgSql(body) : unknown
+const known = new Map<string, Body>()
+
+export function bodyOf({ language, body }: Pick<Routine, 'language' | 'body'>): Body {
+  if (language === 'sql') {
+    const statements = body === null ? several : readStatements(body).map(({ text }) => text)
+    return { statements, catches: false }
+  }
+  return language === 'plpgsql' && body !== null ? bodyOfPlPgSql(body) : unknown
 }
 
 /** Of a whole CREATE FUNCTION or DO. */
-export function statementsInPlPgSql(text: string): readonly Inner[] {
-  let inner = known.get(text)
-  if (!inner) {
+export function bodyOfPlPgSql(text: string): Body {
+  let body = known.get(text)
+  if (!body) {
     const parsed = parsePlPgSql(text)
-    inner = parsed === undefined ? unknown : collect(parsed)
+    body =
+      parsed === undefined ? unknown : { statements: collect(parsed), catches: catches(parsed) }
     if (known.size > 1000) known.clear()
-    known.set(text, inner)
+    known.set(text, body)
   }
-  return inner
+  return body
 }
 
 /** More than one statement, for all that is known. */
-const unknown: readonly Inner[] = [undefined, undefined]
+const several: readonly Inner[] = [undefined, undefined]
+const unknown: Body = { statements: several, catches: true }
+
+function catches(parsed: unknown): boolean {
+  let found = false
+  walk(parsed, (name) => {
+    if (name === 'PLpgSQL_exception_block') found = true
+  })
+  return found
+}
 
 const loops = /^PLpgSQL_stmt_(?:loop|while|fori|fors|forc|foreach_a|dynfors)$/
 const dynamic = /^(?:PLpgSQL_stmt_(?:dynexecute|dynfors|commit|rollback)|dynquery)$/

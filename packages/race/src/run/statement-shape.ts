@@ -42,6 +42,10 @@ export interface StatementShape {
   readonly reads: readonly TableName[]
   /** Names of the functions that it calls, without schemas. */
   readonly calls: ReadonlySet<string>
+  /** Each of them is called once: no table, no list of rows, no name twice. */
+  readonly callsOnce: boolean
+  /** Comparisons of a session with the one that asks: `pid = pg_backend_pid()`. */
+  readonly ownLooks: number
   readonly operators: ReadonlySet<string>
   /** Last parts of column references; `person.title` may be a function call too. */
   readonly columnNames: ReadonlySet<string>
@@ -110,6 +114,8 @@ function survey(statement: ParsedStatement): StatementShape {
   let subqueries = 0
   let limited = false
   let ordered = false
+  let callsOnce = true
+  let ownLooks = 0
 
   const visit = (name: string, node: Tree): void => {
     const verb = writers[name]
@@ -117,10 +123,17 @@ function survey(statement: ParsedStatement): StatementShape {
     if (typeof node['relname'] === 'string') tables.push(node)
     if (node['limitCount']) limited = true
     if (node['sortClause']) ordered = true
-    if (name === 'FuncCall' || name === 'funccall')
-      calls.add(stringsOf(node['funcname']).at(-1) ?? '')
-    else if (name === 'A_Expr') operators.add(stringsOf(node['name']).at(-1) ?? '')
-    else if (name === 'ColumnRef') columnNames.add(stringsOf(node['fields']).at(-1) ?? '')
+    if (node['fromClause'] || node['valuesLists']) callsOnce = false
+    if (name === 'FuncCall' || name === 'funccall') {
+      const called = stringsOf(node['funcname']).at(-1) ?? ''
+      if (calls.has(called) || manyRows.test(called)) callsOnce = false
+      calls.add(called)
+    } else if (name === 'A_Expr') {
+      const operator = stringsOf(node['name']).at(-1) ?? ''
+      operators.add(operator)
+      if (operator === '=' && isOwnLook(node)) ownLooks += 1
+    }
+    if (name === 'ColumnRef') columnNames.add(stringsOf(node['fields']).at(-1) ?? '')
     else if (name === 'SubLink') {
       subqueries += 1
       for (const operator of stringsOf(node['operName'])) operators.add(operator)
@@ -143,6 +156,8 @@ function survey(statement: ParsedStatement): StatementShape {
     verb,
     reads: tables.filter((table) => table !== target).map(nameOf),
     calls,
+    callsOnce: callsOnce && writes.length === 0 && subqueries === 0,
+    ownLooks,
     operators,
     columnNames,
     target: target && nameOf(target),
@@ -159,6 +174,18 @@ function survey(statement: ParsedStatement): StatementShape {
     unorderedLimit: limited && !ordered,
     ...settingOf(statement, calls),
   }
+}
+
+/** Functions that give more than one row. */
+const manyRows = /^(generate_|unnest$|regexp_(split_to_table|matches)$|string_to_table$|jsonb?_)/
+
+function isOwnLook(comparison: Tree): boolean {
+  const sides = [comparison['lexpr'], comparison['rexpr']]
+  return [sides, sides.toReversed()].some(
+    ([one, other]) =>
+      stringsOf(nodeOf(one, 'ColumnRef')?.['fields']).at(-1) === 'pid' &&
+      stringsOf(nodeOf(other, 'FuncCall')?.['funcname']).at(-1) === 'pg_backend_pid',
+  )
 }
 
 const writers: Readonly<Record<string, StatementShape['write']>> = {

@@ -18,6 +18,10 @@ export interface Touched {
 /** An advisory lock that was asked for and not got: nobody tells its key, so it may be any. */
 const anyAdvisory = 'advisory '
 
+export function advisoryObject(key: string): string {
+  return `advisory #${key}`
+}
+
 export function callsAdvisory(shape: StatementShape): boolean {
   return [...shape.calls].some((call) => call.includes('advisory'))
 }
@@ -173,7 +177,7 @@ function advisoryTouches(shape: StatementShape, before: Held, after: Held): Touc
   for (const [key, shared] of after.advisory) {
     if (before.advisory.has(key)) continue
     touches.push(advisory(key, shared))
-    if (shape.attempt) touches.push({ object: `advisory #${key}`, mode: 'attempt' })
+    if (shape.attempt) touches.push({ object: advisoryObject(key), mode: 'attempt' })
   }
   if (shape.attempt && callsAdvisory(shape) && touches.length === 0) {
     touches.push({ object: anyAdvisory, mode: 'attempt' })
@@ -183,7 +187,7 @@ function advisoryTouches(shape: StatementShape, before: Held, after: Held): Touc
 
 function advisory(key: string, shared: boolean): Touch {
   // Shared ones exclude only the others, as a key-share does.
-  return { object: `advisory #${key}`, mode: shared ? 'key-share' : 'exclusive' }
+  return { object: advisoryObject(key), mode: shared ? 'key-share' : 'exclusive' }
 }
 
 function unique(touches: readonly Touch[]): Touch[] {

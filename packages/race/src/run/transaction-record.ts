@@ -1,6 +1,6 @@
 import type { Footprint, Touch } from '../core/model.ts'
 import { type Held, nothingHeld } from './held.ts'
-import type { Touched } from './touches.ts'
+import { advisoryObject, type Touched } from './touches.ts'
 
 type Isolation = Footprint['isolation']
 
@@ -21,11 +21,13 @@ export interface TransactionRecord {
   savepoint(change: 1 | -1): void
   /** Nothing was done so far that anybody notices when the transaction ends. */
   readonly quiet: boolean
-  /** Keys of advisory locks that outlive a transaction, as far as they were seen. */
+  /** Keys of advisory locks that outlive a transaction, or may do so. */
   readonly sessionKeys: Set<string>
   readonly savepoints: number
   /** What the end of the transaction, or of a part of it, means to others. */
   ends(how: 'commit' | 'rollback'): Footprint
+  /** What the end of the session means to others; it forgets the keys of its locks. */
+  lost(): Footprint
   clear(): void
 }
 
@@ -41,8 +43,21 @@ export function createTransactionRecord(standard: Isolation): TransactionRecord 
   let deferred: readonly Touch[] = []
   let spoiled = false
 
+  const sessionKeys = new Set<string>()
+
+  function ends(how: 'commit' | 'rollback'): Footprint {
+    const touches: Touch[] = [...excluded].map((object) => ({ object, mode: 'exclusive' }))
+    if (how === 'commit') touches.push(...deferred)
+    const end: Footprint = { opaque: spoiled, touches, isolation }
+    // Under SSI even the end of a reader decides who may commit.
+    const watched = isolation === 'serializable' && snapshot
+    if (writes.size === 0 && locks.size === 0 && !watched) return end
+    const written = how === 'commit' ? [...writes] : []
+    return { ...end, ends: { how, writes: written, locks: [...locks] } }
+  }
+
   return {
-    sessionKeys: new Set(),
+    sessionKeys,
     get held() {
       return held
     },
@@ -83,15 +98,11 @@ export function createTransactionRecord(standard: Isolation): TransactionRecord 
     savepoint(change) {
       savepoints = Math.max(0, savepoints + change)
     },
-    ends(how) {
-      const touches: Touch[] = [...excluded].map((object) => ({ object, mode: 'exclusive' }))
-      if (how === 'commit') touches.push(...deferred)
-      const end: Footprint = { opaque: spoiled, touches, isolation }
-      // Under SSI even the end of a reader decides who may commit.
-      const watched = isolation === 'serializable' && snapshot
-      if (writes.size === 0 && locks.size === 0 && !watched) return end
-      const written = how === 'commit' ? [...writes] : []
-      return { ...end, ends: { how, writes: written, locks: [...locks] } }
+    ends,
+    lost() {
+      for (const key of sessionKeys) locks.add(advisoryObject(key))
+      sessionKeys.clear()
+      return ends('rollback')
     },
     clear() {
       held = nothingHeld

@@ -54,8 +54,10 @@ export class Weave {
       const session = `${flow}.${lane}`
       const had = held.get(session) ?? new Set()
       const has = new Set([...had, ...keysOf(footprint)])
+      // A lock of the session can be given back in the middle.
+      const released = new Set(footprint.ends?.locks)
       if (after === 'I' && half !== 'execute') held.delete(session)
-      else held.set(session, has)
+      else held.set(session, new Set([...has].filter((key) => !released.has(key))))
       const seen = { flow, lane, place, footprint, had, has, text: statements.join('; ') }
       this.#seen.set(JSON.stringify([flow, lane, place, footprint, [...had]]), seen)
     }
@@ -97,7 +99,8 @@ function follows(later: Seen, earlier: Seen): boolean {
 
 function keptOut({ has }: Seen, { had }: Seen, parts: readonly Footprint[]): number {
   if ([...had].some((key) => has.has(key))) return 0
-  const taken = parts.findIndex((part) => keysOf(part).some((key) => has.has(key)))
+  // Of several that take locks nobody tells which one took which: with the last all are there.
+  const taken = parts.findLastIndex((part) => keysOf(part).some((key) => has.has(key)))
   return taken === -1 ? Number.POSITIVE_INFINITY : taken + 1
 }
 

@@ -41,6 +41,8 @@ export function roomStage({ tables, rows, compared }: Room, weakened?: () => Wea
       seed: ({ query }) => query(rows),
       oracle: compared,
       budget,
+      // One step each: see ledger-stage.ts.
+      functions: 'atomic',
       onProgress: () => undefined,
       ...options,
     })

@@ -1,13 +1,13 @@
 import { beforeAll, expect, test } from 'vitest'
-import { statementsIn, statementsInPlPgSql } from '../../../src/run/routine.ts'
+import { bodyOf, bodyOfPlPgSql } from '../../../src/run/routine.ts'
 import { loadParser } from '../../../src/run/statement-tree.ts'
 
 beforeAll(loadParser)
 
 const inside = (body: string, declare = ''): readonly (string | undefined)[] =>
-  statementsInPlPgSql(
+  bodyOfPlPgSql(
     `CREATE FUNCTION f(p int) RETURNS SETOF int LANGUAGE plpgsql AS $body$ ${declare} BEGIN ${body} END $body$`,
-  ).map((text) => text?.trim())
+  ).statements.map((text) => text?.trim())
 
 test.each([
   ['PERFORM n FROM a;', ['SELECT n FROM a']],
@@ -44,12 +44,19 @@ test('defaults and cursors are read', () => {
 })
 
 test('a function of SQL, and one of another language', () => {
+  const unknown = [undefined, undefined]
   const sql = { language: 'sql', body: 'DELETE FROM a; SELECT 1' }
-  expect(statementsIn(sql)).toEqual(['DELETE FROM a', 'SELECT 1'])
-  expect(statementsIn({ language: 'sql', body: null })).toEqual([undefined, undefined])
-  expect(statementsIn({ language: 'plv8', body: 'plv8.execute("")' })).toEqual([
-    undefined,
-    undefined,
-  ])
-  expect(statementsInPlPgSql('DO $$ this is none $$')).toEqual([undefined, undefined])
+  expect(bodyOf(sql)).toEqual({ statements: ['DELETE FROM a', 'SELECT 1'], catches: false })
+  expect(bodyOf({ language: 'sql', body: null })).toEqual({ statements: unknown, catches: false })
+  expect(bodyOf({ language: 'plv8', body: 'plv8.execute("")' })).toEqual({
+    statements: unknown,
+    catches: true,
+  })
+  expect(bodyOfPlPgSql('DO $$ this is none $$')).toEqual({ statements: unknown, catches: true })
+})
+
+test('a block that goes on after an error is known', () => {
+  const block = (body: string): boolean => bodyOfPlPgSql(`DO $$ BEGIN ${body} END $$`).catches
+  expect(block('DELETE FROM a;')).toBe(false)
+  expect(block('BEGIN DELETE FROM a; EXCEPTION WHEN others THEN NULL; END;')).toBe(true)
 })
