@@ -72,6 +72,11 @@ const stories: Readonly<Record<string, Story>> = {
   },
   'gone-between-two-reads': { anomaly: ['non-repeatable read'], fix: /Read once/ },
   'create-table-if-not-exists': { anomaly: ['unhandled duplicate'], fix: /only one/ },
+  'count-beside-a-nonce': { anomaly: ['lost update'], fix: /AND doc = / },
+  'items-with-ids': { anomaly: ['lost update'], fix: /AND doc = / },
+  'number-behind-an-id': { anomaly: ['check-then-insert'], fix: guard },
+  'thirty-days-lost': { anomaly: ['lost update'], fix: /UPDATE (?:zoo\.)?plan/ },
+  'two-ids-for-one': { anomaly: ['lost update'], fix: /AND code IS NULL/ },
   'opposite-orders': { anomaly: ['deadlock'], fix: /in one order/ },
 }
 

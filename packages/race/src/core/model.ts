@@ -209,6 +209,8 @@ export interface Note {
     | 'unjudged'
     /** Every flow says no even alone. */
     | 'always-refused'
+    /** A flow throws in every order, even alone. */
+    | 'always-fails'
     /** The replay token was made from other code. */
     | 'stale-token'
   readonly message: string

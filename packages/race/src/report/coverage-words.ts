@@ -11,6 +11,8 @@ export function isVacuous({ verdict }: Report): boolean {
 export function boundedBy({ notes }: Report): { readonly what: string; readonly next: string } {
   if (notes.some(({ kind }) => kind === 'unjudged'))
     return { what: 'as far as it could be judged', next: 'explore fewer flows at once' }
+  if (notes.some(({ kind }) => kind === 'unseen'))
+    return { what: 'as far as it could be compared', next: 'see the notes: what they name was not' }
   const uncontrolled = notes.some(({ kind }) => doubts.has(kind))
   return uncontrolled
     ? {
@@ -82,7 +84,7 @@ export function notCoveredText({ flows, coverage }: Report): string {
 }
 
 export const vacuousText =
-  'No transaction of one flow was open while another flow made a step, in any run. This says nothing about races. Do the flows use cx.pool or cx.url? A client made elsewhere is not seen. Does one end before it reaches the database, or wait for another outside of it?'
+  'No transaction of one flow was open while another flow made a step, in any run. This says nothing about races. Do the flows use cx.pool or cx.url? A client made elsewhere is not seen. Does one end before it reaches the database, or wait for another outside of it? Do they share one client? On one connection nothing overlaps: give each a client of its own.'
 
 export function seconds(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`

@@ -1,4 +1,4 @@
-import type { History, Moment } from './history.ts'
+import { type History, type Moment, nameOf } from './history.ts'
 
 /** One way out. */
 export interface Fix {
@@ -23,4 +23,20 @@ export function seenValue({ step: { answer } }: Moment, column: string): string 
   const at = answer.columns?.indexOf(column) ?? -1
   const [row] = answer.rows ?? []
   return at === -1 || answer.rowCount !== 1 ? undefined : row?.[at]
+}
+
+/** Whether the table has that column, as far as the run has shown it: nothing else is named in a line to copy. */
+export function hasColumn(
+  { run, moments, schema }: History,
+  table: string,
+  column: string,
+): boolean {
+  const shown = run.tables.find(({ name }) => nameOf(name, { schema }) === table || name === table)
+  if (shown?.columns.includes(column) === true) return true
+  return moments.some(
+    ({ statement: { tables, table: own, where, sets } }) =>
+      (tables.length === 1 || own === table) &&
+      tables.includes(table) &&
+      [...where, ...sets].some((one) => one.column === column),
+  )
 }

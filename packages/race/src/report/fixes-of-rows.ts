@@ -1,28 +1,31 @@
 /** Ways out where a row was written on the strength of an old look at it. */
+import type { Failure } from '../core/model.ts'
 import type { Anomaly } from './anomaly.ts'
-import { type Fix, hasHoldfast, seenValue, way } from './fix.ts'
+import { type Fix, hasColumn, hasHoldfast, seenValue, way } from './fix.ts'
 import { guardFix } from './fixes-of-sets.ts'
-import { changedNothing, type History, type Moment } from './history.ts'
+import { changedNothing, type History, type Moment, readHistory } from './history.ts'
 import { clauseText } from './shorten.ts'
 import { keyOf, ref, sqlName, sqlTable, tableOf } from './words.ts'
 
 const faster = '0 means that somebody was faster'
 
-export function claimFixes(read: Moment, write: Moment | undefined): Fix[] {
+export function claimFixes(history: History, read: Moment, write: Moment | undefined): Fix[] {
   const table = sqlTable(read)
   const where = clauseText(read.statement, 'WHERE') ?? '…'
   if (read === write) {
     return [
       way(
         'Lock the row where it is chosen, and pass over what others hold.',
-        `UPDATE ${table} SET … WHERE id = (SELECT id FROM ${table} WHERE … LIMIT 1 FOR UPDATE SKIP LOCKED)`,
+        hasColumn(history, tableOf(read), 'id')
+          ? `UPDATE ${table} SET … WHERE id = (SELECT id FROM ${table} WHERE … LIMIT 1 FOR UPDATE SKIP LOCKED)`
+          : undefined,
       ),
     ]
   }
   const key = write && keyOf(write)
   const checked = way(
     `Let the UPDATE itself check, and look at how many rows it changed: ${faster}.`,
-    `UPDATE ${table} SET … WHERE ${sqlName(key?.column ?? 'id')} = ${key?.value ?? '…'} AND ${where}`,
+    `UPDATE ${table} SET … WHERE ${key === undefined ? '…' : `${sqlName(key.column)} = ${key.value}`} AND ${where}`,
   )
   if (read.statement.skipsLocked) {
     const until = write === undefined ? '' : ` to ${ref(write)}`
@@ -47,8 +50,10 @@ export function updateFixes(
   history: History,
   read: Moment,
   write: Moment | undefined,
+  serial: Failure['serial'],
 ): Fix[] {
-  const atomic = write === undefined ? [] : [atomicFix(read, write)]
+  const others = serial.map(({ run }) => readHistory(run, history.flows))
+  const atomic = write === undefined ? [] : [atomicFix(read, write, [history, ...others])]
   if (lockFault !== undefined) return atomic
   const table = tableOf(read)
   const where = clauseText(read.statement, 'WHERE') ?? '…'
@@ -72,7 +77,7 @@ export function updateFixes(
 }
 
 /** Check and write in one statement. */
-function atomicFix(read: Moment, write: Moment): Fix {
+function atomicFix(read: Moment, write: Moment, runs: readonly History[]): Fix {
   const { statement } = write
   const table = sqlTable(write)
   const where = clauseText(statement, 'WHERE') ?? '…'
@@ -113,7 +118,7 @@ function atomicFix(read: Moment, write: Moment): Fix {
   const { column } = changed
   const seen = seenValue(read, column) ?? null
   const own = ownChange(column, seen, changed.value)
-  if (own !== undefined) {
+  if (own !== undefined && (!own.byNumber || isAdded(write, column, runs))) {
     const condition = own.condition === undefined ? where : `${where} AND ${own.condition}`
     return way(
       'Let the UPDATE compute from the row as it is, with nothing but what changes.',
@@ -126,6 +131,33 @@ function atomicFix(read: Moment, write: Moment): Fix {
       set,
       `${where} AND ${sqlName(column)} ${seen === null ? 'IS NULL' : `= ${literal(seen)}`}`,
     ),
+  )
+}
+
+/**
+ * Whether a number is changed by as much as it differs here, and not set to what it is: then the same was added to two
+ * different numbers, and never anything else.
+ */
+function isAdded(write: Moment, column: string, runs: readonly History[]): boolean {
+  const flows = new Set(runs.flatMap(({ run }) => run.steps.map(({ flow }) => flow)))
+  const changes = [...flows].map((flow) => {
+    const seen = new Map<number, Set<number>>()
+    for (const { moments } of runs) {
+      const own = moments.filter((one) => one.step.flow === flow && tableOf(one) === tableOf(write))
+      const from = own
+        .map((one) => seenValue(one, column))
+        .find((value) => typeof value === 'string')
+      const to = own
+        .find(({ statement }) => statement.verb === 'UPDATE')
+        ?.statement.sets.find((one) => one.column === column)?.value
+      const by = Number(to?.replace(/^'(.*)'$/s, '$1')) - Number(from)
+      if (!Number.isNaN(by)) seen.set(by, (seen.get(by) ?? new Set()).add(Number(from)))
+    }
+    return seen
+  })
+  return (
+    changes.every((seen) => seen.size <= 1) &&
+    changes.some((seen) => [...seen.values()].some((from) => from.size > 1))
   )
 }
 
@@ -148,6 +180,8 @@ function boundOf(name: string, set: string): string {
 
 interface Change {
   readonly set: string
+  /** A number that nobody sent: the difference of two. */
+  readonly byNumber: boolean
   readonly condition?: string
 }
 
@@ -161,18 +195,18 @@ function ownChange(name: string, seen: string | null, shown: string): Change | u
     const by = Number(written) - Number(seen)
     if (!Number.isSafeInteger(by)) return undefined
     return by < 0
-      ? { set: `${column} = ${column} - ${-by}`, condition: `${column} >= ${-by}` }
-      : { set: `${column} = ${column} + ${by}` }
+      ? { set: `${column} = ${column} - ${-by}`, condition: `${column} >= ${-by}`, byNumber: true }
+      : { set: `${column} = ${column} + ${by}`, byNumber: true }
   }
   if (/^\{.*\}$/s.test(seen) && written.startsWith('{')) {
     // What is deeper than the first level would be replaced as a whole.
     return /[{[]/.test(`${seen}${written}`.replaceAll(/^\{|(?<=\})\{/g, ''))
       ? undefined
-      : { set: `${column} = ${column} || $1` }
+      : { set: `${column} = ${column} || $1`, byNumber: false }
   }
   const added = written.startsWith(seen) && !/^(?:t|f|true|false)$/.test(seen)
   return added
-    ? { set: `${column} = ${column} || ${literal(written.slice(seen.length))}` }
+    ? { set: `${column} = ${column} || ${literal(written.slice(seen.length))}`, byNumber: false }
     : undefined
 }
 

@@ -1,7 +1,7 @@
 /** Ways out where what was looked at is not the row that was written: rows that are not there yet, sums, other rows. */
 import type { Failure } from '../core/model.ts'
 import type { Anomaly } from './anomaly.ts'
-import { type Fix, hasHoldfast, way } from './fix.ts'
+import { type Fix, hasColumn, hasHoldfast, way } from './fix.ts'
 import { changedNothing, type History, type Moment, nameOf } from './history.ts'
 import { clauseText } from './shorten.ts'
 import { type Equality, readStatement } from './statement.ts'
@@ -82,8 +82,13 @@ function foreignKeyFix({ write, otherWrite }: Anomaly, history: History): Fix[] 
   const [added, removed] = [write, otherWrite].toSorted((one, other) => rankOf(one) - rankOf(other))
   if (added?.statement.verb !== 'INSERT' || removed?.statement.verb !== 'DELETE') return []
   const gone = keyOf(removed)
-  const naming = gone && insertedBy(history, added).find(({ value }) => value === gone.value)
-  if (gone === undefined || naming === undefined) return []
+  const equal = insertedBy(history, added).filter(({ value }) => value === gone?.value)
+  // Where several have the same value its name tells; else it may be any of them.
+  const named = equal.filter((one) => parentOf(history, one) === tableOf(removed))
+  const [naming] = named.length > 0 ? named : equal
+  if (gone === undefined || naming === undefined || (equal.length > 1 && named.length !== 1)) {
+    return []
+  }
   return [
     way(
       'Let a foreign key say it: the row cannot be removed while another one names it.',
@@ -163,8 +168,11 @@ function numberedColumn(history: History, read: Moment, write: Moment): string |
   if (!isHighest) return undefined
   const seen = read.step.answer.rows?.[0]?.[0]
   const highest = Number(seen ?? (read.step.answer.rowCount === 0 ? 0 : Number.NaN))
-  return insertedBy(history, write).find(({ value }) =>
-    [highest, highest + 1].includes(Number(value)),
+  const text = read.step.statements.join(' ')
+  return insertedBy(history, write).find(
+    ({ column, value }) =>
+      [highest, highest + 1].includes(Number(value)) &&
+      new RegExp(String.raw`\b${escaped(column)}\b`).test(text),
   )?.column
 }
 
@@ -190,6 +198,10 @@ function uniqueColumns(
   return where.filter(({ column, value }) =>
     inserted.some((one) => one.column === column && one.value === value),
   )
+}
+
+function escaped(name: string): string {
+  return name.replaceAll(/[^\w]/g, String.raw`\$&`)
 }
 
 const comparisons = /^(?:<|>|<=|>=|<>|!=|~~?\*?|&&|@>|<@)$/
@@ -253,7 +265,7 @@ function rowLockFix(
   // A row that is not there cannot be locked.
   if (parent !== undefined && !hasRow(history, parent, key.value)) return []
   return [
-    parent === undefined
+    parent === undefined || !hasColumn(history, parent, 'id')
       ? way(
           `Lock the row that ${key.column} refers to before (${read.number}), with SELECT … FOR UPDATE. Locking rows of ${tableOf(read)} does not help: the one in question is not there yet.`,
         )

@@ -4,7 +4,7 @@ import { type Fix, hasHoldfast, way } from './fix.ts'
 import { claimFixes, updateFixes } from './fixes-of-rows.ts'
 import { checkFixes } from './fixes-of-sets.ts'
 import type { History, Moment } from './history.ts'
-import { isAboutObjects, ref, sqlTable, tableOf } from './words.ts'
+import { isAboutObjects, keyOf, ref, sqlName, sqlTable, tableOf } from './words.ts'
 
 /** The ways out, the one to try first at the front. */
 export function fixesOf(anomaly: Anomaly, history: History, serial: Failure['serial']): Fix[] {
@@ -80,13 +80,13 @@ function fixesByName(anomaly: Anomaly, history: History, serial: Failure['serial
       ),
     ]
   }
-  if (name === 'double claim') return claimFixes(read, write)
+  if (name === 'double claim') return claimFixes(history, read, write)
   const ownRow =
     write !== undefined &&
     ['UPDATE', 'DELETE'].includes(write.statement.verb) &&
     tableOf(write) === tableOf(read)
   if (name === 'lost update' || (name === 'stale check' && ownRow)) {
-    return updateFixes(anomaly, history, read, write)
+    return updateFixes(anomaly, history, read, write, serial)
   }
   return checkFixes(anomaly, history, read, serial)
 }
@@ -107,10 +107,13 @@ function snapshotFixes({ name, otherRead }: Anomaly, read: Moment): Fix[] {
 function deadlockFixes({ circle = [] }: Anomaly, history: History): Fix[] {
   const [first] = circle
   const table = first === undefined ? '…' : tableOf(first)
+  const column = first && keyOf(first)?.column
   return [
     way(
       'Take the locks in one order everywhere: all at once, sorted, before the first write.',
-      `SELECT … FROM ${first === undefined ? '…' : sqlTable(first)} WHERE id = ANY($1) ORDER BY id FOR UPDATE`,
+      first && column !== undefined
+        ? `SELECT … FROM ${sqlTable(first)} WHERE ${sqlName(column)} = ANY($1) ORDER BY ${sqlName(column)} FOR UPDATE`
+        : undefined,
     ),
     ...(hasHoldfast(history)
       ? [
@@ -147,8 +150,7 @@ function crashFixes(name: 'lost after crash' | 'lost answer', history: History):
   if (name === 'lost answer') {
     return [
       way(
-        'Give the operation an id, and let the database remember it in the same transaction: a second try then finds the first.',
-        'INSERT INTO operations (id) VALUES ($1) ON CONFLICT (id) DO NOTHING -- 0 rows: done already',
+        'Give the operation an id, and let the database remember it in the same transaction, in a table where it is unique: a second try then finds the first.',
       ),
       ...(hasHoldfast(history)
         ? [way('Use the Holdfast ledger, where the same operationId is applied once.')]

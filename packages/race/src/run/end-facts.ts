@@ -41,14 +41,17 @@ export function unseenNotes(outcomes: readonly FlowOutcome[]): Note[] {
 /** Tables that the flows had to do with, and that cannot be read. */
 export function unreadNotes(
   unread: ReadonlyMap<string, string>,
-  steps: readonly Pick<Step, 'footprint'>[],
+  steps: readonly Pick<Step, 'footprint' | 'statements'>[],
 ): Note[] {
-  if (unread.size === 0) return []
-  const touched = new Set(
-    steps.flatMap(({ footprint }) => footprint.touches.map(({ object }) => object.split('#')[0])),
-  )
+  const isTouched = (name: string): boolean =>
+    steps.some(({ footprint: { opaque, touches }, statements }) => {
+      const bare = name.slice(name.indexOf('.') + 1)
+      return opaque
+        ? statements.some((text) => text.includes(bare))
+        : touches.some(({ object }) => object.split('#')[0] === name)
+    })
   return [...unread]
-    .filter(([name]) => touched.has(name))
+    .filter(([name]) => isTouched(name))
     .map(([name, why]) => ({
       kind: 'unseen',
       message: `${name} was not compared: ${why}. Nothing is said about every order. Let it be readable, or leave it out by oracle.ignore.`,
@@ -60,13 +63,22 @@ function said(what: string, more: Fact): Facts['ends'][number] {
   return { kind: 'object', entries: [[`‹${what}›`, more]] }
 }
 
-/** What an answer calls a value, and what stands beside it. */
+/** What an answer calls a value, what stands beside it, and what the object is called that it is in. */
 interface Place {
   readonly name: string
   readonly beside: readonly string[]
+  readonly within: string
 }
 
-export const nowhere: Place = { name: '', beside: [] }
+export const nowhere: Place = { name: '', beside: [], within: '' }
+
+/** `cart_id`, `cartId`, `ids` */
+const namesKeys = /ids?$/i
+
+/** Names of an id that is one of what it is in: `{ cart: { id } }`. */
+function namesFor({ name, within }: Place): readonly string[] {
+  return /^ids?$/i.test(name) && within !== '' ? [`${within}_id`, name] : [name]
+}
 
 /**
  * A number is taken for a key only if it is one that was drawn and stands where keys stand: alone, or
@@ -80,15 +92,19 @@ export function valueFact(value: unknown, place: Place, find: FindKeys): Fact {
       kind: 'object',
       entries: Object.entries(value).map(
         ([name, item]) =>
-          [name, valueFact(item, isTag(name) ? place : { name, beside }, find)] as const,
+          [
+            name,
+            valueFact(item, isTag(name) ? place : { name, beside, within: place.name }, find),
+          ] as const,
       ),
     }
   }
   if (typeof value === 'boolean') return value
   if (typeof value !== 'string' && typeof value !== 'number') return null
   const { name, beside } = place
-  if (name === '' || /id$/i.test(name)) {
-    const key = keyFact(value, find(String(value), name, beside))
+  if (name === '' || namesKeys.test(name)) {
+    const found = namesFor(place).map((one) => find(String(value), one, beside))
+    const key = keyFact(value, found.find(({ certain }) => certain) ?? found.at(-1))
     if (key) return key
   }
   if (typeof value === 'number') return value
@@ -99,7 +115,7 @@ export function valueFact(value: unknown, place: Place, find: FindKeys): Fact {
 
 function keyFact(
   literal: string | number,
-  { keys, certain }: KeysFound,
+  { keys, certain }: KeysFound = { keys: [], certain: false },
 ): RowKey | PerhapsKey | undefined {
   const [key] = keys
   return certain && keys.length === 1 ? key : key && { kind: 'perhaps', literal, keys }

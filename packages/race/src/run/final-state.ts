@@ -230,25 +230,52 @@ function canonical(
     )
     return { keys, certain: meant.length > 0 || looksDrawn(value) }
   }
-  const certainKeys: FindKeys = (value, name, beside) => {
-    const found = findKeys(value, name, beside)
-    return name !== '' && found.certain ? found : { keys: [], certain: false }
+  // A column that has a value which is no key of some rows has none of their keys.
+  const mayRefer = (table: StateTable, index: number): FindKeys => {
+    const all = (contents[tables.indexOf(table)] ?? []).flatMap((row) => row[index] ?? [])
+    const isKeyOf = (own: string): boolean =>
+      all.every((value) => /^\D/.test(value) || everyKey(own).has(value))
+    return (value, name, beside) => {
+      if (name === '') return { keys: [], certain: false }
+      const found = findKeys(value, name, beside)
+      return found.certain
+        ? found
+        : { ...found, keys: found.keys.filter(({ column }) => isKeyOf(column)) }
+    }
+  }
+  const keySets = new Map<string, ReadonlySet<string>>()
+  function everyKey(own: string): ReadonlySet<string> {
+    const known = keySets.get(own)
+    if (known) return known
+    const found = tables.flatMap((table, place) =>
+      table.columns.flatMap((column, index) =>
+        `${table.name}.${column.name}` === own
+          ? (contents[place] ?? []).flatMap((row) => row[index] ?? [])
+          : [],
+      ),
+    )
+    keySets.set(own, new Set(found))
+    return keySets.get(own) as ReadonlySet<string>
   }
 
-  function fact(table: StateTable, column: StateColumn, value: string | null): Fact {
+  function fact(table: StateTable, index: number, value: string | null): Fact {
+    const column = table.columns[index] as StateColumn
     if (value === null) return null
     const own = `${table.name}.${column.name}`
     if (owners.has(`${own}=${value}`)) return rowKey(own, value, newKeyWord)
     const owner = owners.get(`${column.refers}=${value}`)
     if (owner) return rowKey(`${column.refers}`, value, `→${reference(owner.table, owner.row, 1)}`)
+    if (column.refers !== undefined || isOwnKey(column)) return value
     // Without a constraint its name may tell.
-    const named = column.refers === undefined && !isOwnKey(column) && /_?id$/i.test(column.name)
-    const [key] = named ? certainKeys(value, column.name, []).keys : []
-    if (key) return key
-    const inside = /^[[{]/.test(value) ? readJson(value) : undefined
+    const place = { ...nowhere, name: column.name }
+    const find = mayRefer(table, index)
+    const list = /^\{\d+(?:,\d+)*\}$/.test(value) ? value.slice(1, -1).split(',') : undefined
+    const inside = list ?? (/^[[{]/.test(value) ? readJson(value) : undefined)
+    if (inside === undefined && !/^(?:\d+|[\w-]{8,})$/.test(value)) return value
+    if (inside === undefined && !/ids?$/i.test(column.name)) return value
     let hasKeys = false
-    const tree = valueFact(inside ?? null, nowhere, (...asked) => {
-      const found = certainKeys(...asked)
+    const tree = valueFact(inside ?? value, place, (...asked) => {
+      const found = find(...asked)
       hasKeys ||= found.keys.length > 0
       return found
     })
@@ -260,7 +287,7 @@ function canonical(
       name: table.name,
       columns: table.columns.map(({ name }) => name),
       rows: (contents[place] ?? []).map((row) =>
-        table.columns.map((column, index) => fact(table, column, row[index] ?? null)),
+        table.columns.map((_, index) => fact(table, index, row[index] ?? null)),
       ),
     }),
   )
@@ -280,7 +307,10 @@ function tablesMeant(
   name: string,
   beside: readonly string[],
 ): readonly StateTable[] {
-  const stem = name.replace(/_?id$/i, '').replaceAll('_', '').toLowerCase()
+  const stem = name
+    .replace(/_?ids?$/i, '')
+    .replaceAll('_', '')
+    .toLowerCase()
   const isNamed = ({ name: table }: StateTable): boolean => {
     const bare = table
       .slice(table.indexOf('.') + 1)

@@ -7,6 +7,7 @@ import type { Note, Run } from '../core/model.ts'
 import { areAlike } from './alike.ts'
 import { Chance, leavesIn } from './chance.ts'
 import { endsOf, type Scope } from './items.ts'
+import { breaksMoments } from './moments.ts'
 import { type Node, type Prepared, prepare } from './prepared.ts'
 import { areKeys, readingsOf, type ReadingMap } from './readings.ts'
 import { shownRun } from './shown.ts'
@@ -14,7 +15,8 @@ import { shownRun } from './shown.ts'
 /** `different`: in whatever way values are read that chance has a part in. */
 export type Likeness =
   | { readonly alike: 'same' }
-  | { readonly alike: 'different' }
+  /** `moments`: in nothing but which of them are the same, which may be an accident once. */
+  | { readonly alike: 'different'; readonly moments?: true }
   /** The reason why it cannot be told. */
   | { readonly alike: 'unclear'; readonly why: string }
 
@@ -24,6 +26,8 @@ export class Comparison {
   readonly #blind = new Set<string>()
   /** Flows that were answered otherwise, and not by chance, in two like runs: what they say is not compared. */
   readonly #unsteady = new Set<number>()
+  /** Runs that should have ended as this one did. */
+  readonly #twins = new WeakMap<Prepared, Prepared[]>()
   readonly #flows: readonly string[]
 
   /** The names of the flows, for what is said about them. */
@@ -90,6 +94,7 @@ export class Comparison {
   learn(one: Run, other: Run): readonly string[] {
     const before = this.#left
     const [left, right] = [prepare(one), prepare(other)]
+    this.#twins.set(left, [...(this.#twins.get(left) ?? []), right])
     this.#chance.learn(left, right, { motion: true })
     for (const { name, rows, columns } of left.tables) {
       if (this.#alike(left, right, { only: name }) !== false) continue
@@ -110,7 +115,8 @@ export class Comparison {
     })
     // What stands in one place of one run and in two of the other.
     const flows = [...left.ends.keys()]
-    if (this.compare(one, other, flows).alike === 'different')
+    const likeness = this.compare(one, other, flows)
+    if (likeness.alike === 'different' && likeness.moments !== true)
       for (const flow of flows) this.#unsteady.add(flow)
     return this.#left.filter((what) => !before.includes(what))
   }
@@ -131,9 +137,21 @@ export class Comparison {
       blurred ||= found === undefined
       return found === true
     }
-    if (readings.asKeys.some(alike)) return { alike: 'same' }
+    const asKeys = readings.asKeys.some(alike)
+    const { columns, equal } = readings
+    const asNumbers = columns.length === 0 ? asKeys : readings.columnsAsTheyAre.some(alike)
+    if (asKeys && asNumbers) {
+      const serial = [right, ...(this.#twins.get(right) ?? [])]
+      return breaksMoments(this.#chance, left, serial, steady)
+        ? { alike: 'different', moments: true }
+        : { alike: 'same' }
+    }
     if (blurred) return { alike: 'unclear', why: crowded }
-    const { equal } = readings
+    if (asKeys || asNumbers)
+      return {
+        alike: 'unclear',
+        why: `${this.#list(columns)} may hold keys of new rows, or numbers that mean something else. Only by one of the two a run is as in a serial order. Which of the two it is cannot be told: declare a foreign key, or name the column after its table (order_id).`,
+      }
     if (equal === undefined || !readings.asTheyAre.some(alike)) return { alike: 'different' }
     return {
       alike: 'unclear',
@@ -142,7 +160,11 @@ export class Comparison {
   }
 
   sameTables(one: Run, other: Run): boolean {
-    return this.#alike(...this.#met(one, other), {}) !== false
+    const [left, right] = this.#met(one, other)
+    const { asKeys, columnsAsTheyAre } = readingsOf(left, right, [], codeOf(other))
+    return [...asKeys, ...columnsAsTheyAre].some(
+      (readings) => this.#alike(left, right, { readings }) !== false,
+    )
   }
 
   /** By itself: what the other flows and the tables say is left out. */

@@ -40,7 +40,20 @@ function failing(flows: readonly string[], serial: readonly SerialRun[]): Futili
     const message = `Every flow fails in every order of whole flows, so nothing could race${how}. Let each succeed alone first, or say by outcome what this end means.`
     return { trouble: { kind: 'always-fails', message } }
   }
-  if (!always('refused')) return undefined
+  if (!always('refused')) return oneFailing(flows, serial)
   const message = `Every flow is refused in every order of whole flows${how}. What they do otherwise is not explored; does the seed prepare what they need?`
   return { note: { kind: 'always-refused', message } }
+}
+
+/** One that never gets to its end: what it would do is not explored. */
+function oneFailing(flows: readonly string[], serial: readonly SerialRun[]): Futility | undefined {
+  const told = flows.flatMap((name, flow) => {
+    const ends = serial.map(({ run }) => run.outcomes[flow])
+    const [end] = ends
+    if (end?.kind !== 'threw' || !ends.every((one) => one?.kind === 'threw')) return []
+    return [`${name} fails in every order of whole flows: ${short(end.message)}.`]
+  })
+  if (told.length === 0) return undefined
+  const message = `${told.join(' ')} What it does otherwise is not explored; does the seed prepare what it needs?`
+  return { note: { kind: 'always-fails', message } }
 }

@@ -1,7 +1,7 @@
 /** What is wrong with a run, if anything is; what is only worth a note is noted. */
 import type { Failure, FlowOutcome, Run } from '../core/model.ts'
 import type { Comparison } from './comparison.ts'
-import type { SerialOracle } from './serial-oracle.ts'
+import type { SerialOracle, What } from './serial-oracle.ts'
 import type { Tally } from './tally.ts'
 
 export interface Fault {
@@ -10,6 +10,8 @@ export interface Fault {
   /** Equal for failures that a person would call the same. */
   readonly key: string
   readonly run: Run
+  /** An accident may have made it: it has to come again every time. */
+  readonly mayBeAccident?: boolean
 }
 
 /** By the rule of an invariant, or by a deadlock: no other run has a part in it. */
@@ -59,7 +61,8 @@ export class Judge {
     const judgement = await this.#oracle.judge(run)
     if (judgement.right === false) {
       const what = judgement.what
-      return fault('not-serial', this.#notSerial(run, what), what)
+      const mayBeAccident = what === 'moments'
+      return { ...fault('not-serial', this.#notSerial(run, what), what), mayBeAccident }
     }
     if (judgement.right === undefined) {
       this.#noteUnjudged()
@@ -74,11 +77,13 @@ export class Judge {
     return this.#tally.runner.flows[flow] ?? `flow ${flow}`
   }
 
-  #notSerial(run: Run, what: 'tables' | 'answers' | 'errors'): string {
+  #notSerial(run: Run, what: What): string {
     const orders = this.#oracle.complete
       .map(({ order }) => order.map((flow) => this.#name(flow)).join(' → '))
       .join(', ')
     if (what === 'tables') return `the tables ended as after no serial order (${orders})`
+    if (what === 'moments')
+      return `moments that are the same after every serial order (${orders}) are not the same`
     if (what === 'errors') {
       const thrown = run.outcomes.flatMap((outcome, flow) =>
         outcome.kind === 'threw' ? `${this.#name(flow)} ${said(outcome)}` : [],
@@ -93,13 +98,16 @@ export class Judge {
     const step = run.steps.find(({ choice }) =>
       ['crash', 'lose-answer'].includes(choice.action),
     ) as Run['steps'][number]
+    // The commit of a statement without BEGIN is a step, and no statement.
     const place = run.steps.filter(
-      ({ flow, index }) => flow === step.flow && index <= step.index,
+      ({ flow, index, half }) => flow === step.flow && index <= step.index && half !== 'commit',
     ).length
+    const statement =
+      step.half === 'commit' ? `the commit of its statement ${place}` : `its statement ${place}`
     const when =
       step.choice.action === 'crash'
-        ? `before its statement ${place}`
-        : `after its statement ${place}, before the answer arrived`
+        ? `before ${statement}`
+        : `after ${statement}, before the answer arrived`
     return `${this.#name(step.flow)} crashed ${when} (${short(step.statements.join('; '))})`
   }
 

@@ -70,10 +70,15 @@ function take({ span, tables, ends }: Facts): Prepared {
       columns,
       rows: rows.map((row) => ({
         cells: row.map((cell, at) => nodeOf(cell, `${name}.${columns[at]}`)),
-        text: row.some(hasKey) ? undefined : JSON.stringify(row),
+        text: row.some(hasKey) ? undefined : JSON.stringify(row, exactly),
       })),
     })),
   }
+}
+
+/** JSON has one zero. */
+function exactly(_: string, value: unknown): unknown {
+  return Object.is(value, -0) ? '‹-0›' : value
 }
 
 function hasKey(fact: Fact): boolean {

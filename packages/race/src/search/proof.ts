@@ -95,7 +95,7 @@ export class Proof {
       const message = `In one run ${fault.message}. Flows that ran one after the other ended so too: the order in which a flow uses connections of its own decides it, and only one such order was known.`
       return { trouble: { kind: 'not-reproduced', message } }
     }
-    if (again > replays / 2) {
+    if (again > (fault.mayBeAccident === true ? replays - 1 : replays / 2)) {
       if (await this.#stands(fault)) return { failure }
       const message = `In one run ${fault.message}. When the serial orders were run more often, they differed there too: chance decides it.`
       return { trouble: { kind: 'not-reproduced', message } }

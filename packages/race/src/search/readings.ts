@@ -13,10 +13,13 @@ export interface Readings {
   readonly asTheyAre: readonly ReadingMap[]
   /** A value that is equal as it is, and the flow that was answered it. */
   readonly equal: { readonly flow: number; readonly literal: string | number } | undefined
+  /** Columns with values that may be keys, and how to read them as they are. */
+  readonly columns: readonly string[]
+  readonly columnsAsTheyAre: readonly ReadingMap[]
 }
 
 interface Pair {
-  readonly nodes: readonly [Node, Node]
+  readonly nodes: readonly Node[]
   readonly columns: readonly string[]
   /** Pairs of one group are read in one way. */
   readonly group: string
@@ -24,6 +27,8 @@ interface Pair {
 
 /** Groups that are read in every way; of more, all are read alike. */
 const mostGroups = 4
+/** Ways to say of which column each group has the keys. */
+const mostChoices = 27
 
 /** The values that may be keys stand at the same places of both. `code` says what a flow sends. */
 export function readingsOf(
@@ -42,21 +47,77 @@ export function readingsOf(
       if (literal !== undefined && literal === same) equal ??= { flow, literal }
     }
   }
-  const columns = new Set(pairs.flatMap((pair) => pair.columns))
-  const choices = columns.size > 1 ? [undefined, ...columns] : [undefined]
+  const cells = cellsOf(one, other)
   const groups = [...new Set(pairs.map(({ group }) => group))]
   const literal = groups.length > mostGroups ? [groups] : subsetsOf(groups)
+  const all = [...pairs, ...cells]
+  const columns = cells.map(({ group }) => group)
+  const asKeys = choicesOf(all)
   return {
-    asKeys: choices.map((only) => readingMap(pairs, [], only)),
-    asTheyAre: literal.filter(({ length }) => length > 0).map((some) => readingMap(pairs, some)),
+    asKeys: asKeys.map((chosen) => readingMap(all, [], chosen)),
+    asTheyAre: literal
+      .filter(({ length }) => length > 0)
+      .map((some) => readingMap(all, [...some, ...columns])),
     equal,
+    columns,
+    columnsAsTheyAre: choicesOf(pairs).map((chosen) => readingMap(all, columns, chosen)),
   }
 }
 
-function readingMap(pairs: readonly Pair[], literal: readonly string[], only?: string): ReadingMap {
+/** Values of tables that may be keys, by column; rows have no order, so that no two of them are a pair. */
+function cellsOf(one: Prepared, other: Prepared): readonly Pair[] {
+  const found = new Map<string, Perhaps[]>()
+  for (const { rows } of [...one.tables, ...other.tables])
+    for (const { cells } of rows)
+      for (const cell of cells)
+        for (const node of perhapsIn(cell))
+          found.set(node.path, [...(found.get(node.path) ?? []), node])
+  return [...found].map(([group, nodes]) => {
+    const [first = [], ...rest] = nodes.map(columnsOf)
+    const shared = first.filter((column) => rest.every((columns) => columns.includes(column)))
+    return {
+      nodes,
+      group,
+      columns: shared.length > 0 ? shared : [...new Set([first, ...rest].flat())],
+    }
+  })
+}
+
+function* perhapsIn(node: Node): Generator<Perhaps> {
+  if (node.kind === 'perhaps') yield node
+  else if (node.kind === 'list') for (const item of node.items) yield* perhapsIn(item)
+  else if (node.kind === 'object') for (const { value } of node.entries) yield* perhapsIn(value)
+}
+
+/** By group, the column whose keys they are; without one, those of every column in which they are. */
+type Chosen = ReadonlyMap<string, string>
+
+function choicesOf(pairs: readonly Pair[]): readonly Chosen[] {
+  const columns = new Map<string, Set<string>>()
+  for (const pair of pairs) {
+    const known = columns.get(pair.group) ?? new Set()
+    for (const column of pair.columns) known.add(column)
+    columns.set(pair.group, known)
+  }
+  let choices: Chosen[] = [new Map()]
+  for (const [group, all] of columns) {
+    if (all.size < 2 || choices.length * (all.size + 1) > mostChoices) continue
+    choices = choices.flatMap((before) => [
+      before,
+      ...[...all].map((column) => new Map([...before, [group, column]])),
+    ])
+  }
+  return choices
+}
+
+function readingMap(
+  pairs: readonly Pair[],
+  literal: readonly string[],
+  choice?: Chosen,
+): ReadingMap {
   const readingOf = ({ columns, group }: Pair): Reading => {
     if (literal.includes(group)) return 'literal'
-    const chosen = columns.filter((column) => column === only)
+    const chosen = columns.filter((column) => column === choice?.get(group))
     return { columns: chosen.length > 0 ? chosen : columns }
   }
   return new Map(pairs.flatMap((pair) => pair.nodes.map((node) => [node, readingOf(pair)])))

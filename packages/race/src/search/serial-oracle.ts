@@ -15,6 +15,9 @@ export interface SerialRun {
   readonly run: Run
 }
 
+/** What is as in no serial order; `moments`: only which of them are the same. */
+export type What = 'tables' | 'answers' | 'errors' | 'moments'
+
 /** Why a run is wrong, or which flows of it were refused. */
 export type Judgement =
   | {
@@ -23,7 +26,7 @@ export type Judgement =
       /** Why it may be wrong all the same, which cannot be told. */
       readonly doubt?: string
     }
-  | { readonly right: false; readonly what: 'tables' | 'answers' | 'errors' }
+  | { readonly right: false; readonly what: What }
   /** It ended as in none of the serial orders that were run, and there are too many to run them all. */
   | { readonly right: undefined }
 
@@ -102,6 +105,7 @@ export class SerialOracle {
     )
     let stateSeen = false
     let accident = false
+    let moments = false
     let untried = false
     let doubtful: Judgement | undefined
     for (const missing of subsets(mayBeMissing)) {
@@ -114,7 +118,10 @@ export class SerialOracle {
         if (serial.trouble !== undefined) continue
         const likeness = this.#comparison.compare(run, serial, heard)
         stateSeen ||= likeness.alike !== 'different' || this.#comparison.sameTables(run, serial)
-        if (likeness.alike === 'different') continue
+        if (likeness.alike === 'different') {
+          moments ||= likeness.moments === true
+          continue
+        }
         const refused = missing.filter((flow) => kind(flow) !== 'crashed')
         if (!refused.every((flow) => isRefusal(run.outcomes[flow]))) accident = true
         else if (likeness.alike === 'same') return { right: true, refused }
@@ -126,7 +133,8 @@ export class SerialOracle {
       this.#isPartial = true
       return { right: undefined }
     }
-    return { right: false, what: accident ? 'errors' : stateSeen ? 'answers' : 'tables' }
+    if (accident) return { right: false, what: 'errors' }
+    return { right: false, what: moments ? 'moments' : stateSeen ? 'answers' : 'tables' }
   }
 
   /** All orders, those that need no run first; of many flows those in which they ended and began, and what is known. */

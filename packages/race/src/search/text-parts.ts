@@ -125,6 +125,7 @@ const drawnKey = new RegExp(`^(?:${uuid.source}|c[a-z0-9]{24}|[0-9A-HJKMNP-TV-Z]
 
 /** Whether nobody would write it: then it was drawn, if it is not always the same. */
 export function looksDrawn(text: string): boolean {
+  if (text.length < 8) return false
   if (drawnKey.test(text)) return true
   if (/^\d+$/.test(text)) return text.length >= 12 && new Set(text).size >= 6
   if (/^(?:[0-9a-f]+|[0-9A-F]+)$/.test(text)) return /\d/.test(text) && /[a-f]/i.test(text)

@@ -6,6 +6,7 @@ import type {
   FlowOutcome,
   Report,
   Run,
+  Step,
 } from '../../src/core/model.ts'
 import { type Line, type Play, runOf } from './play.ts'
 
@@ -155,6 +156,23 @@ const take = (who: string, waits: Partial<Line> = {}): Line => ({
   ...waits,
 })
 
+/** One after the other: the second sees what the first has left. */
+const inTurn = (first: string, second: string): readonly Step[] => {
+  const rows = [
+    ['sku', 'qty'],
+    ['A-1', '4'],
+  ] as const
+  return runOf({
+    flows: ['alice', 'bob'],
+    lines: [
+      look(first),
+      take(first),
+      { ...look(second), rows },
+      { ...take(second), parameters: ['3', 'A-1'] },
+    ],
+  }).steps
+}
+
 export const lostUpdate: Report = raceReport({
   name: 'take from stock',
   play: {
@@ -171,7 +189,10 @@ export const lostUpdate: Report = raceReport({
     ],
   },
   run: { tables: [stock('4')] },
-  serial: [{ tables: [stock('3')] }, { tables: [stock('3')] }],
+  serial: [
+    { tables: [stock('3')], steps: inTurn('alice', 'bob') },
+    { tables: [stock('3')], steps: inTurn('bob', 'alice') },
+  ],
 })
 
 export const lockTooLate: Report = raceReport({
