@@ -1,5 +1,5 @@
 import type { Mark } from './explain.ts'
-import { changedNothing, type History, type Moment, nameOf, relationOf } from './history.ts'
+import { type History, type Moment, nameOf } from './history.ts'
 import { shorten } from './shorten.ts'
 import { list } from './words.ts'
 
@@ -86,28 +86,11 @@ function noteOf(moment: Moment, history: History): string | undefined {
   }
   const { ends } = step.footprint
   if (ends === undefined || ends.how === 'rollback') return undefined
-  const written = ends.writes.filter((object) => !wroteNothing(moment, object, moments))
-  const visible = [...new Set(written.map((object) => nameOf(object, history)))]
+  const visible = [...new Set(ends.writes.map((object) => nameOf(object, history)))]
   // After the last step nobody is left to see it.
   return visible.length === 0 || step.index === moments.length - 1
     ? undefined
     : `now visible: ${visible.join(', ')}`
-}
-
-/** Whether all that its transaction sent to it changed no row. */
-function wroteNothing(
-  { transaction }: Moment,
-  object: string,
-  moments: readonly Moment[],
-): boolean {
-  const writers = moments.filter(
-    (one) =>
-      one.transaction === transaction &&
-      one.step.half !== 'commit' &&
-      ['INSERT', 'UPDATE', 'DELETE', 'MERGE'].includes(one.statement.verb) &&
-      one.step.footprint.touches.some((touch) => relationOf(touch.object) === relationOf(object)),
-  )
-  return transaction !== undefined && writers.length > 0 && writers.every(changedNothing)
 }
 
 function hasAnswer({ step: { answer } }: Moment): boolean {
