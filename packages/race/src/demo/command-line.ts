@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { packageVersion } from '../core/package-files.ts'
+import { reasonOf } from '../run/unreachable.ts'
 import { type DemoOptions, runDemo } from './run-demo.ts'
 
 const usage = `Usage: npx @holdfast/race demo --url <database> [flags]
@@ -86,31 +87,6 @@ function readFlags(args: readonly string[]) {
     },
     allowPositionals: true,
   })
-}
-
-const nextSteps: Readonly<Record<string, string>> = {
-  '28P01': 'Check user and password of the database URL.',
-  '3D000': 'Create the database, or correct its name in the database URL.',
-  '42501': 'The role must be allowed to create a schema in this database.',
-  ECONNREFUSED: 'Check host and port of the database URL, and that the server is running.',
-  ENOTFOUND: 'Check the host of the database URL.',
-  ERR_INVALID_URL: 'Write the database URL as postgres://user:password@host:5432/database.',
-}
-
-/** Never the address of the database, which may hold a password. */
-function reasonOf(error: unknown): string {
-  const {
-    code = '',
-    message = '',
-    errors,
-  } = (error ?? {}) as {
-    readonly code?: string
-    readonly message?: string
-    readonly errors?: readonly unknown[]
-  }
-  // A refused connection to a name with several addresses has its reasons one level down.
-  if (message === '' && errors !== undefined && errors.length > 0) return reasonOf(errors[0])
-  return [message || String(error), nextSteps[code]].filter((part) => part !== undefined).join('\n')
 }
 
 function say(out: Surroundings['out'], text: string): number {

@@ -3,8 +3,8 @@
  * databases, sequences, large objects. Such a step depends on everything, and no order is proven by it.
  */
 import type { Catalogue } from './catalogue.ts'
-import type { Held } from './held.ts'
-import type { StatementShape, TableName } from './statement-shape.ts'
+import { bodyOf, type Routine } from './routine.ts'
+import { shapeOf, type StatementShape, type TableName } from './statement-shape.ts'
 
 /** Views of the server that show what others do now, committed or not. */
 const live =
@@ -19,19 +19,7 @@ const inCode =
   /\b(dblink\w*|pg_locks|pg_stat_\w+|pg_prepared_xacts|pg_sequences|pg_sequence_last_value|pg_blocking_pids|pg_(terminate|cancel)_backend|setval|lo_\w+|last_value)\b/i
 
 /** What it looks at, in words for a note; undefined if its locks tell all. */
-export function beyond(
-  shape: StatementShape,
-  catalogue: Catalogue,
-  after?: Held,
-): string | undefined {
-  return (
-    inText(shape, catalogue) ??
-    inRoutines([...shape.calls, ...triggersOf(shape, catalogue)], catalogue) ??
-    after?.far
-  )
-}
-
-function inText(shape: StatementShape, catalogue: Catalogue): string | undefined {
+export function beyond(shape: StatementShape, catalogue: Catalogue): string | undefined {
   const call = [...shape.calls].find((name) => reaching.test(name))
   if (call !== undefined) return `${call}()`
   const views = shape.reads.filter(
@@ -40,6 +28,11 @@ function inText(shape: StatementShape, catalogue: Catalogue): string | undefined
   // Who asks for its own session only sees what it has done itself.
   if (views.length > shape.ownLooks) return views[0]?.name
   return shape.reads.find((read) => isSequence(read, catalogue))?.name
+}
+
+/** The same of the functions and triggers that it runs. */
+export function beyondInside(shape: StatementShape, catalogue: Catalogue): string | undefined {
+  return inRoutines([...shape.calls, ...triggersOf(shape, catalogue)], catalogue)
 }
 
 function isSequence({ schema, name }: TableName, { named }: Catalogue): boolean {
@@ -60,11 +53,21 @@ function inRoutines(open: string[], catalogue: Catalogue): string | undefined {
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
     if (seen.has(name)) continue
     seen.add(name)
-    for (const { body } of catalogue.routines.get(name) ?? []) {
-      const word = inCode.exec(body ?? '')?.[0]
-      if (word !== undefined) return `${word} in ${name}()`
-      if (body !== null) open.push(...namesIn(body, catalogue))
+    for (const routine of catalogue.routines.get(name) ?? []) {
+      const far = farIn(routine, catalogue)
+      if (far !== undefined) return `${far} in ${name}()`
+      if (routine.body !== null) open.push(...namesIn(routine.body, catalogue))
     }
+  }
+  return undefined
+}
+
+/** Where a statement of it is made at run time, the words of the whole text tell. */
+function farIn(routine: Routine, catalogue: Catalogue): string | undefined {
+  for (const text of bodyOf(routine).statements) {
+    const far =
+      text === undefined ? inCode.exec(routine.body ?? '')?.[0] : beyond(shapeOf(text), catalogue)
+    if (far !== undefined) return far
   }
   return undefined
 }

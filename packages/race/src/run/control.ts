@@ -1,5 +1,6 @@
 import { Client } from 'pg'
 import { uncontrolled } from './shared-connections.ts'
+import { refuse } from './unreachable.ts'
 
 /** One lock, or one that is waited for, as `pg_locks` shows it. */
 export interface HeldLock {
@@ -188,7 +189,7 @@ async function connect(url: string): Promise<{ client: Client; pid: number }> {
   uncontrolled.add(client)
   // A lost control connection makes the next query fail; without a listener it would end the process.
   client.on('error', () => undefined)
-  await client.connect()
+  await client.connect().catch(refuse)
   await client.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0`)
   const { rows } = await client.query<{ pid: number }>('SELECT pg_catalog.pg_backend_pid() AS pid')
   return { client, pid: rows[0]?.pid ?? 0 }

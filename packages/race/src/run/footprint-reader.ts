@@ -1,6 +1,6 @@
 import type { Footprint, Touch } from '../core/model.ts'
 import type { Settlement } from '../gate/unit.ts'
-import { beyond } from './beyond.ts'
+import { beyond, beyondInside } from './beyond.ts'
 import { type Catalogue, type Relation, readCatalogue, readStamp } from './catalogue.ts'
 import type { Control } from './control.ts'
 import { type Held, holdsNothing, nothingHeld, readHeld } from './held.ts'
@@ -86,7 +86,7 @@ export async function createFootprintReader(
     const [shape] = shapes
     if (settlement.unit.closesCycle || !shape) return ended(settlement, record, 'commit')
     if (shapes.some(tellsOthers)) return unknown(settlement, record)
-    const far = shapes.map((one) => beyond(one, catalogue)).find((name) => name !== undefined)
+    const [far] = shapes.flatMap((one) => farOf(one) ?? [])
     if (far !== undefined) return openTo(far, observed)
     if (shapes.length > 1) return opening(observed, shapes) ?? several(observed, shapes)
     if (settlement.answer.error && shape.kind !== 'commit') return failed(observed, shape)
@@ -110,6 +110,11 @@ export async function createFootprintReader(
       case 'unknown':
         return statement(observed, shape)
     }
+  }
+
+  function farOf(shape: StatementShape): string | undefined {
+    const far = beyond(shape, catalogue)
+    return far ?? (functions === 'atomic' ? undefined : beyondInside(shape, catalogue))
   }
 
   /** It looks where no lock tells: it depends on everything, and its flow is to say so. */
@@ -200,10 +205,11 @@ export async function createFootprintReader(
     const before = record.held
     const touched = inRows(found, shape, settlement, record, after)
     const wroteNothing = touchedNothing(shape, settlement) && touched.plain
-    const inside = found.plain ? nothingInside : lookInside(settlement, shape, found, catalogue)
+    // What is proven in another way is taken as its locks tell.
+    const isKnown = found.plain || functions === 'atomic'
+    const inside = isKnown ? nothingInside : lookInside(settlement, shape, found, catalogue)
     record.add(wroteNothing ? { ...touched, writes: [], deferred: [] } : touched, after)
-    const parts =
-      functions === 'atomic' ? undefined : partsOf(inside, record.isolation, found.touches)
+    const parts = partsOf(inside, record.isolation, found.touches)
     const own: Footprint = {
       opaque: inside.forgotten === undefined,
       touches: withSnapshot([...touched.touches, ...(inside.forgotten ?? [])], shape, record),

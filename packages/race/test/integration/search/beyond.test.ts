@@ -24,6 +24,8 @@ beforeAll(async () => {
       CREATE FUNCTION give() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_unlock(7); END $$;
       CREATE FUNCTION waiting() RETURNS int LANGUAGE plpgsql AS $$
         BEGIN RETURN (SELECT count(*) FROM pg_locks WHERE NOT granted); END $$;
+      CREATE FUNCTION own_locks() RETURNS int LANGUAGE sql AS
+        'SELECT count(*)::int FROM pg_locks l WHERE l.pid = pg_backend_pid()';
       CREATE FUNCTION last_of() RETURNS int LANGUAGE plpgsql AS $$
         BEGIN RETURN (SELECT last_value FROM numbers); END $$;
       CREATE EXTENSION postgres_fdw;
@@ -89,7 +91,7 @@ describe('what no lock tells costs the proof, and is named', () => {
 
   test.each<[string, string, Flow]>([
     ['SELECT last_value FROM numbers', 'numbers', draw],
-    ['SELECT last_of()', 'last_value in last_of()', draw],
+    ['SELECT last_of()', 'numbers in last_of()', draw],
     [`SELECT setval('numbers', 5)`, 'setval()', draw],
     [`SELECT last_value FROM pg_sequences WHERE sequencename = 'numbers'`, 'pg_sequences', draw],
     ['SELECT n FROM there WHERE id = 1', 'public.there', bump],
@@ -118,6 +120,7 @@ describe('what no lock tells costs the proof, and is named', () => {
 
   test.each([
     ['a look at its own session', 'SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()'],
+    ['the same in a function', 'SELECT own_locks()'],
     ['a number that is drawn', `SELECT nextval('numbers') > 0`],
     ['an id that is drawn', 'INSERT INTO log (n) VALUES (1)'],
     ['a look at the catalogue', 'SELECT count(*) FROM pg_class'],
