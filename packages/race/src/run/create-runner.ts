@@ -195,7 +195,8 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
       const { recover: mend } = options
       await watch.over({
         name: `The recovery of ${name}`,
-        do: () => lend(async () => mend(context, name)),
+        do: () =>
+          lend(async () => mend(context, name)).catch((cause) => failedRecovery(name, cause)),
         limit: limit('hung-flow'),
       })
     }
@@ -274,6 +275,11 @@ function watched(watch: Watch, states: StateReader): StateReader {
     columns: () => watch.over({ name, do: states.columns }),
     read: (span, stamp) => watch.over({ name, do: () => states.read(span, stamp) }),
   }
+}
+
+function failedRecovery(name: string, cause: unknown): never {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  throw new Error(`crash.recover failed for ${name}: ${message}`, { cause })
 }
 
 /** Ends what flows have under way, for good; tells which sessions are to be ended on the server. */
