@@ -150,6 +150,14 @@ interface KnownKeys {
   readonly earlier: Set<string>
 }
 
+/** The row that has a key. */
+interface Owner {
+  readonly table: number
+  readonly row: Row
+  /** By the database, and not by the program. */
+  readonly isGenerated: boolean
+}
+
 function isOwnKey({ key, generated, refers }: StateColumn): boolean {
   return (key || generated) && refers === undefined
 }
@@ -168,7 +176,12 @@ function canonical(
   // What the seed draws anew each time is as new as what the flows draw.
   const isFixed = (name: string, value: string): boolean =>
     seeded.get(name)?.has(value) === true && standing.get(name)?.values.has(value) !== false
-  const owners = new Map<string, { readonly table: number; readonly row: Row }>()
+  const owners = new Map<string, Owner>()
+  // Of those that the program made, the comparison knows more: which of them come again in other runs.
+  const generatedBy = (column: string | undefined, value: string): Owner | undefined => {
+    const owner = owners.get(`${column}=${value}`)
+    return owner?.isGenerated === true ? owner : undefined
+  }
 
   tables.forEach((table, place) => {
     table.columns.forEach((column, index) => {
@@ -180,7 +193,7 @@ function canonical(
         earlier.add(`${name}=${value}`)
         // A key that the program made: one that comes again in every run is the same key.
         if (!column.generated && (!looksDrawn(value) || again.has(`${name}=${value}`))) continue
-        owners.set(`${name}=${value}`, { table: place, row })
+        owners.set(`${name}=${value}`, { table: place, row, isGenerated: column.generated })
       }
     })
   })
@@ -222,7 +235,7 @@ function canonical(
     const keys = tables.flatMap((table, place) =>
       table.columns.flatMap((column): (RowKey & { column: string })[] => {
         const own = `${table.name}.${column.name}`
-        const owner = owners.get(`${own}=${value}`)
+        const owner = generatedBy(own, value)
         if (owner === undefined || (meant.length > 0 && !meant.includes(table))) return []
         const shown = `${newKeyWord} ${table.name}${reference(place, owner.row, 1)}`
         return [{ ...rowKey(own, value, shown), column: own }]
@@ -262,8 +275,8 @@ function canonical(
     const column = table.columns[index] as StateColumn
     if (value === null) return null
     const own = `${table.name}.${column.name}`
-    if (owners.has(`${own}=${value}`)) return rowKey(own, value, newKeyWord)
-    const owner = owners.get(`${column.refers}=${value}`)
+    if (generatedBy(own, value)) return rowKey(own, value, newKeyWord)
+    const owner = generatedBy(column.refers, value)
     if (owner) return rowKey(`${column.refers}`, value, `→${reference(owner.table, owner.row, 1)}`)
     if (column.refers !== undefined || isOwnKey(column)) return value
     // Without a constraint its name may tell.

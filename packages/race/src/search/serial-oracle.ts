@@ -36,7 +36,10 @@ const MOST_FLOWS = 5
 export class SerialOracle {
   readonly #tally: Tally
   readonly #comparison: Comparison
-  readonly #runs = new Map<string, Promise<Run>>()
+  readonly #runs = new Map<
+    string,
+    { readonly order: readonly number[]; readonly run: Promise<Run> }
+  >()
   readonly #complete: SerialRun[] = []
   /** A run could not be judged, so that no proof is to be had any more: no orders are run for others. */
   #isPartial = false
@@ -55,10 +58,10 @@ export class SerialOracle {
   run(order: readonly number[]): Promise<Run> {
     const key = order.join()
     const known = this.#runs.get(key)
-    if (known !== undefined) return known
-    const made = this.#make(order)
-    this.#runs.set(key, made)
-    return made
+    if (known !== undefined) return known.run
+    const run = this.#make(order)
+    this.#runs.set(key, { order, run })
+    return run
   }
 
   /** Twice, to learn what is chance. The order itself is no chance: each flow begins when the one before has ended. */
@@ -91,9 +94,9 @@ export class SerialOracle {
 
   /** Runs every order that is known once more: what has changed since, such as the second on a clock, is chance. */
   async relearn(): Promise<void> {
-    for (const [key, made] of this.#runs) {
+    for (const { order, run: made } of this.#runs.values()) {
       const run = await made
-      if (run.trouble === undefined) await this.#learn(key.split(',').map(Number), run)
+      if (run.trouble === undefined) await this.#learn(order, run)
     }
   }
 

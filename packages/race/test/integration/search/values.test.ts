@@ -318,8 +318,8 @@ describe('X24: an answer is looked into, and what cannot be looked into costs th
     ['a function', (won) => () => won, 'function'],
     ['a promise in an object', (won) => ({ later: Promise.resolve(won) }), 'Promise'],
   ])('no proof: %s', async (_, answer, named) => {
-    const { verdict, coverage, notes } = await seeded(claim(answer))
-    expect([verdict, coverage.exhaustive]).toEqual(['bounded', false])
+    const { verdict, coverage, notes, trouble } = await seeded(claim(answer))
+    expect([verdict, coverage.exhaustive, trouble]).toEqual(['bounded', false, undefined])
     expect(notes.map(({ message }) => message).join()).toContain(named)
   })
 
@@ -330,8 +330,12 @@ describe('X24: an answer is looked into, and what cannot be looked into costs th
       return { response, at: { toJSON: () => new Date() }, shown: new Shown(rowCount === 1) }
     }
     // Its getter shows what the class keeps; whether it keeps more nobody can tell.
-    const { verdict, notes } = await seeded(once)
-    expect([verdict, notes.map(({ kind }) => kind)]).toEqual(['bounded', ['unseen']])
+    const { verdict, notes, trouble } = await seeded(once)
+    expect([verdict, notes.map(({ kind }) => kind), trouble]).toEqual([
+      'bounded',
+      ['unseen'],
+      undefined,
+    ])
     const bare: Work = async (pool) => {
       const { rowCount } = await pool.query('UPDATE prize SET taken = true WHERE NOT taken')
       return Response.json({ won: rowCount }, { status: rowCount === 1 ? 201 : 409 })
