@@ -4,7 +4,11 @@
 CREATE OR REPLACE FUNCTION :"schema".audit_operations(
   first smallint, last smallint, most integer, OUT found bigint, OUT problems json
 )
-LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET jit = off AS $$
+LANGUAGE sql STABLE SET search_path = :"schema", pg_temp SET jit = off
+-- A range that is not known while planning is believed to hold few rows. Nested loops, and merges by the
+-- bucket alone, would then compare all of an account with all of it.
+SET enable_nestloop = off SET enable_mergejoin = off
+AS $$
   WITH unpaired AS MATERIALIZED (
     SELECT o.bucket AS home, o.account AS known_account, o.seq AS known_seq, o.at AS known_at,
       m.bucket, m.account, m.seq, m.operation_id
