@@ -140,8 +140,8 @@ test(`${rounds} generated functions beside another flow`, {
     }
   }
   // Both kinds are among them, or nothing was tested.
-  expect(tally.race).toBeGreaterThan(1)
-  expect(tally['race-free']).toBeGreaterThan(1)
+  expect(tally.race).toBeGreaterThan(0)
+  expect(tally['race-free']).toBeGreaterThan(0)
 })
 
 describe('each of these reads twice, and others write in between', () => {
