@@ -14,6 +14,8 @@ import { hashOf, tokenOf } from './token.ts'
 /** Runs to look for a failure with fewer preemptions than the one found. */
 const EXTRA = 20
 const REPLAYS = 5
+/** Runs to see whether what may be an accident is one. */
+const AGAIN = 3
 /** Serial runs to see whether chance has made a failure. */
 const MOST_SERIAL = 8
 
@@ -53,7 +55,18 @@ export class Proof {
     const found = await this.#faultOf(run)
     if (found === undefined || isByRule(found)) return found
     await this.#oracle.relearn()
-    return await this.#judge.fault(run)
+    const fault = await this.#judge.fault(run)
+    if (fault?.mayBeAccident !== true) return fault
+    return (await this.#comesAgain(fault)) ? fault : undefined
+  }
+
+  /** How long a flow waits decides whether two looks at the clock are the same: what is not so each time is that. */
+  async #comesAgain({ run, key }: Fault): Promise<boolean> {
+    for (let again = 0; again < AGAIN; again++) {
+      const once = await this.#tally.run(new Follow(planOf(run)).decide, 'learn')
+      if ((await this.#judge.fault(once))?.key !== key) return false
+    }
+    return true
   }
 
   /** What is wrong with a run. If words of it may have been drawn, it is run again to find that out. */
