@@ -57,7 +57,7 @@ export class Proof {
     await this.#oracle.relearn()
     const fault = await this.#judge.fault(run)
     if (fault?.mayBeAccident !== true) return fault
-    return (await this.#comesAgain(fault)) ? fault : undefined
+    return (await this.#comesAgain(fault)) && (await this.#stands(fault)) ? fault : undefined
   }
 
   /** How long a flow waits decides whether two looks at the clock are the same: what is not so each time is that. */

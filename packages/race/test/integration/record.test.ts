@@ -80,7 +80,7 @@ test('a flow that does not come to its end is no recording', async () => {
   await withClient(url, async (client) => {
     await client.query('BEGIN; LOCK TABLE seats')
     await expect(record({ url, flow: reserve, oracle: false })).rejects.toThrow(
-      /record\(\) has no result: .* waits for a lock of a session that is not part of the run/,
+      /record\(\) has no result: .* waits for a lock that another session holds/,
     )
   })
 })

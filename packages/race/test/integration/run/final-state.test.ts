@@ -53,7 +53,8 @@ const order =
 test('keys and moments of the run are no difference', async () => {
   const one = await play(order(1, [5, 7]))
   const other = await play(order(1, [7, 5], 3))
-  expect(other.digest).toBe(one.digest)
+  // Of an id that the program made, and answered, the comparison says whether it was drawn.
+  expect(other.state).toBe(one.state)
   expect(one.tables).toEqual([
     {
       name: 'public.lines',
