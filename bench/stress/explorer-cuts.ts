@@ -14,20 +14,25 @@ export const explorerCuts: Readonly<Record<ExplorerControl, Cuts>> = {
   /** Whoever waits for something other than SQL for 25 ms is idle, and serial orders begin all flows at once. */
   x1: {
     'run/rest.ts': [
-      [/known !== undefined \|\| play\.serial \? hangMs :[^\n]*unknownMs/g, 'graceMs'],
+      [/known !== undefined \|\| play\.serial\s*\? hangMs[^]*?: unknownMs/g, 'graceMs'],
     ],
     'run/play.ts': [[/else play\.uncontrolled \?\?= idle\.what/g, '']],
     'run/schedule.ts': [[/if \(!serial\) while \(beginNext\(play\)\)/g, 'while (beginNext(play))']],
     'search/serial-oracle.ts': [[/\|\| isSerial\(run\)\) return run/g, '|| true) return run']],
   },
-  /** Each serial order is run once, so nothing is learnt of chance before it is too late, and serial orders are judged. */
+  /** Each serial order is run once, so nothing is learnt of chance, not even by how words look; and serial orders are judged. */
   x3: {
     'search/serial-oracle.ts': [
       [/if \(run\.trouble === undefined\) await this\.#learn\(order, run\)/g, ''],
     ],
-    'search/search.ts': [
-      [/found === undefined \|\| !isSerial\(run\)/g, 'true'],
+    'search/search.ts': [[/found === undefined \|\| !isSerial\(run\)/g, 'true']],
+    'search/text-parts.ts': [
+      [/if \(drawnKey\.test\(text\)\) return true/g, 'if (text) return false'],
+    ],
+    'search/proof.ts': [
       [/await this\.#oracle\.relearn\(\)/g, ''],
+      [/!this\.#comparison\.isDoubtful\(run\)/g, 'true'],
+      [/if \(again\.trouble === undefined\) this\.#comparison\.learnDrawn\(run, again\)/g, ''],
       [/this\.#serialToo \|\|= isSerial\(run\)\n\s*return !isSerial\(run\)/g, 'return true'],
     ],
   },
@@ -41,8 +46,11 @@ export const explorerCuts: Readonly<Record<ExplorerControl, Cuts>> = {
   /** An answer with a random value in it is not compared at all, and that costs nothing. */
   x7: {
     'search/comparison.ts': [
-      [/odd\.push\(\.\.\.this\.#answers\.differ\(.*\)\)/g, ''],
-      [/!this\.blind && this\.#unsteady\.size === 0/g, '!this.blind'],
+      [
+        /left\.ends\.forEach\(\(end, flow\) => \{/g,
+        'left.ends.forEach((end, flow) => { if (JSON.stringify(end) !== JSON.stringify(right.ends[flow])) this.#unsteady.add(flow);',
+      ],
+      [/\.\.\.\[\.\.\.this\.#unsteady\]\.map\(.*\),/g, ''],
     ],
   },
 }
