@@ -50,7 +50,11 @@ export default defineConfig({
     // machine can make a thing late, and what is late by itself stays so. See test/support/in-time.ts.
     retry: { count: 9, condition: /^too late/ },
     projects: [
-      plain('unit', ['packages/*/test/unit/**/*.test.ts']),
+      plain('unit', ['packages/*/test/unit/**/*.test.ts', 'website/test/unit/**/*.test.ts']),
+      // The site as it is built, in a Chromium; `npm run test:site`.
+      ...(process.env['HOLDFAST_SITE'] === undefined
+        ? []
+        : [plain('site', ['website/test/site/**/*.test.ts'])]),
       plain('testkit', ['testkit/test/**/*.test.ts']),
       // The fault harness: its checkers, and short runs on servers of its own.
       plain('faults', ['faults/test/**/*.test.ts']),
@@ -61,21 +65,45 @@ export default defineConfig({
       // The same with tools of others, installed from the registry: minutes, and only if asked for.
       ...(process.env['HOLDFAST_BUNDLERS'] === undefined
         ? []
-        : [database('bundlers', [`${holdfast}/bundlers/**/*.test.ts`])]),
+        : [database('bundlers', ['packages/{holdfast,race}/test/bundlers/**/*.test.ts'])]),
       database('integration', ['packages/*/test/integration/**/*.test.ts']),
       // The same files once more, with a transaction-mode pooler between us and the server.
       database(
         'pgbouncer',
         [
-          `${holdfast}/integration/{claims,leases,locks,observe,once,rows,schedule,schema,tx}/**/*.test.ts`,
+          `${holdfast}/integration/{claims,locks,once,rows,tx}/**/*.test.ts`,
           `${holdfast}/integration/ledger/{coalescing,hold-races,model-concurrent}.test.ts`,
-          ...(isBrief ? [] : [`${holdfast}/integration/ledger/{kill,model}.test.ts`]),
+          ...(isBrief
+            ? []
+            : [
+                `${holdfast}/integration/{leases,observe,schedule,schema}/**/*.test.ts`,
+                `${holdfast}/integration/ledger/{kill,model}.test.ts`,
+              ]),
         ],
         true,
       ),
       database('conformance', [
         `${holdfast}/conformance/${outside ? 'outside.ts' : '**/*.test.ts'}`,
       ]),
+      // What we offer on other products: on a MariaDB 10.11, and by `npm run test:engines` on all that we support.
+      {
+        extends: true,
+        test: {
+          name: 'engines',
+          include: [`${holdfast}/engines/innodb/**/*.test.ts`],
+          globalSetup: `${holdfast}/engines/innodb/support/shared-innodb.ts`,
+          setupFiles: `${holdfast}/support/record-thrown-codes.ts`,
+        },
+      },
+      // SQLite needs no server: files in a folder of its own.
+      {
+        extends: true,
+        test: {
+          name: 'sqlite',
+          include: [`${holdfast}/engines/sqlite/**/*.test.ts`],
+          setupFiles: `${holdfast}/support/record-thrown-codes.ts`,
+        },
+      },
       database('server-behaviour', [`${holdfast}/server-behaviour/**/*.test.ts`]),
       // The race explorer against PostgreSQL's isolationtester, which Debian has.
       database('soundness', ['packages/race/test/soundness/**/*.test.ts']),

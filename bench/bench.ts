@@ -1,7 +1,7 @@
 /** `npm run bench -- <scenario>`: how fast we are, as ratios of two things measured together. */
-import type { BenchScenario, FactTable } from './harness/bench-scenario.ts'
+import { type BenchScenario, engines, type FactTable } from './harness/bench-scenario.ts'
 import type { Comparison } from './harness/compare.ts'
-import { readCommand } from './harness/read-command.ts'
+import { readCommand, refuse } from './harness/read-command.ts'
 import { capacity } from './scenarios/capacity.ts'
 import { claims } from './scenarios/claims.ts'
 import { deadlines } from './scenarios/deadlines.ts'
@@ -19,59 +19,83 @@ import { shards } from './scenarios/shards.ts'
 // What libraries check for; the bars are promises about production.
 process.env['NODE_ENV'] ??= 'production'
 
-const { name, scenario, values } = readCommand({
+const scenarios: Readonly<Record<string, BenchScenario>> = {
+  locks,
+  'hot-key': hotKey,
+  ledger,
+  'ledger-bystander': ledgerBystander,
+  'ledger-growth': ledgerGrowth,
+  peers,
+  claims,
+  race,
+  observe,
+  capacity,
+  shards,
+  deadlines,
+  import: importing,
+}
+
+const shape = {
   command: 'bench',
-  scenarios: {
-    locks,
-    'hot-key': hotKey,
-    ledger,
-    'ledger-bystander': ledgerBystander,
-    'ledger-growth': ledgerGrowth,
-    peers,
-    claims,
-    race,
-    observe,
-    capacity,
-    shards,
-    deadlines,
-    import: importing,
-  } satisfies Record<string, BenchScenario>,
-  options: { quick: { type: 'boolean' }, json: { type: 'boolean' } },
+  scenarios: { ...scenarios, all: { about: 'each of them, one after the other' } } as Readonly<
+    Record<string, { readonly about: string; readonly hasEngines?: true }>
+  >,
+  options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, engine: { type: 'string' } },
   about: {
-    quick: 'few and short rounds; ends within a minute',
+    quick: 'few and short rounds; each ends within a minute',
     json: 'the last line of the output is one JSON object',
+    engine: `another product than PostgreSQL: ${engines.join(' or ')}`,
   },
-})
+} as const
+const { name, scenario: asked, values } = readCommand(shape)
+const engine = engines.find((each) => each === values.engine)
+if (values.engine !== undefined && (engine === undefined || asked.hasEngines !== true))
+  refuse(shape, `${name} is not measured on ${values.engine}`)
 
-const { comparisons, facts = [] } = await scenario.run({
-  quick: values.quick ?? false,
-  progress: (text) => process.stderr.write(`${text}\n`),
-})
+const chosen = name === 'all' ? Object.keys(scenarios) : [name]
+const objects: Record<string, object> = {}
+for (const each of chosen) {
+  const scenario = scenarios[each]
+  if (scenario !== undefined) objects[each] = await measured(each, scenario)
+}
+if (values.json === true)
+  console.log(JSON.stringify(name === 'all' ? { scenario: name, of: objects } : objects[name]))
 
-const three = (value: number): string => value.toFixed(3)
-
-console.log(
-  [`${name}: ${scenario.about}`, ratioTable(comparisons), ...facts.map(factTable), scenario.method]
-    .filter((part) => part !== '')
-    .join('\n\n'),
-)
-if (values.json === true) {
+/** Runs a scenario, says what it has measured in words, and gives the same for a program. */
+async function measured(called: string, scenario: BenchScenario): Promise<object> {
+  const {
+    comparisons,
+    facts = [],
+    method = scenario.method,
+  } = await scenario.run({
+    quick: values.quick ?? false,
+    engine,
+    progress: (text) => process.stderr.write(`${text}\n`),
+  })
   console.log(
-    JSON.stringify({
-      scenario: name,
-      ratios: Object.fromEntries(
-        comparisons.map(({ name: ratio, ratio: { median } }) => [ratio, rounded(median)]),
-      ),
-      spread: Object.fromEntries(
-        comparisons.map(({ name: ratio, ratio: { p10, p90 } }) => [
-          ratio,
-          [rounded(p10), rounded(p90)],
-        ]),
-      ),
-      ...(facts.length === 0 ? {} : { facts }),
-      method: scenario.method,
-    }),
+    [`${called}: ${scenario.about}`, ratioTable(comparisons), ...facts.map(factTable), method]
+      .filter((part) => part !== '')
+      .join('\n\n'),
   )
+  const byName = (valueOf: (comparison: Comparison) => unknown): object =>
+    Object.fromEntries(
+      comparisons
+        .map((comparison) => [comparison.name, valueOf(comparison)] as const)
+        .filter(([, value]) => value !== undefined),
+    )
+  return {
+    scenario: called,
+    ...(engine === undefined ? {} : { engine }),
+    ratios: byName(({ ratio: { median } }) => rounded(median)),
+    spread: byName(({ ratio: { p10, p90 } }) => [rounded(p10), rounded(p90)]),
+    cpu: byName(({ cost }) => cost),
+    ...(facts.length === 0 ? {} : { facts }),
+    method,
+  }
+}
+
+function three(value: number): string {
+  return value.toFixed(3)
 }
 
 function rounded(value: number): number {

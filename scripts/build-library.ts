@@ -60,6 +60,8 @@ async function write(
     plugins: [frozenFiles()],
     // Entries are kept whole; nothing else does anything when it is loaded.
     treeshake: { moduleSideEffects: false },
+    // A machine that is busy is no reason to fail.
+    checks: { bundlerTimings: false },
     onLog(level, log) {
       throw new Error(`${level}: ${log.message}`)
     },

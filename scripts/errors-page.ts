@@ -1,4 +1,4 @@
-import { detailMeanings, errorDetails } from '../packages/holdfast/src/core/error-details.ts'
+import { detailMeanings, errorDetails } from '../packages/holdfast/src/core/errors/error-details.ts'
 import {
   type ErrorClass,
   type ErrorCode,

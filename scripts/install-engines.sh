@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the servers of the other engines that the tests run against: MariaDB 10.11 from Debian 12, MySQL 9 and
-# MariaDB 11 from Debian's newest suite, extracted beside the system with their own C library and never installed into
+# Installs the servers of the other engines that the tests run against, and the client better-sqlite3: MariaDB 10.11 from
+# Debian 12, MySQL 9 and MariaDB 11 from Debian's newest suite, extracted beside the system with their own C library and never installed into
 # it. Safe to run again: it only adds what is missing. Where a server cannot be had, that is said, and is not the end:
 # the tests of that server then say that they did not run.
 set -euo pipefail
 
-# Keep in step with serversFolder() in testkit/src/server-binaries.ts.
+# Keep in step with serversFolder() in testkit/src/servers/server-binaries.ts.
 if [[ -n "${HOLDFAST_SERVERS:-}" ]]; then
   servers=$HOLDFAST_SERVERS
 elif [[ $(id -u) == 0 ]]; then
@@ -81,6 +81,25 @@ install_newest() {
   echo "$version" >"$folder/installed"
 }
 
+# A client with a part in C++, which comes compiled for all versions of Node that we support.
+install_better_sqlite3() {
+  local folder=$servers/better-sqlite3-13
+  if [[ -e $folder/installed ]]; then
+    echo "better-sqlite3 ($(cat "$folder/installed")) is in $folder"
+    return 0
+  fi
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  echo '{ "private": true }' >"$folder/package.json"
+  (
+    cd "$folder"
+    npm install --no-audit --no-fund --save-exact better-sqlite3@13
+    node -e 'new (require("better-sqlite3"))(":memory:")'
+  ) >"$folder/install.log" 2>&1 || return 1
+  node -p "require('$folder/node_modules/better-sqlite3/package.json').version" >"$folder/installed"
+}
+
 install_mariadb_10
+install_better_sqlite3 || missing better-sqlite3 'npm could not install it: see install.log in its folder'
 install_newest mysql-9 mysql-server-core || missing 'MySQL 9' 'not in the newest suite, or no apt'
 install_newest mariadb-11 mariadb-server-core || missing 'MariaDB 11' 'not in the newest suite, or no apt'

@@ -15,7 +15,7 @@ npm_version() {
   esac
 }
 
-# Keep in step with serversFolder() in testkit/src/server-binaries.ts.
+# Keep in step with serversFolder() in testkit/src/servers/server-binaries.ts.
 if [[ -n "${HOLDFAST_SERVERS:-}" ]]; then
   servers=$HOLDFAST_SERVERS
 elif [[ $(id -u) == 0 ]]; then

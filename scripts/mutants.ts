@@ -123,7 +123,7 @@ async function codeMutants(): Promise<boolean> {
 
 function filesOf(name: string, { only = /./ }: Folder): string[] {
   const folder = join(source, name === 'drivers/pg' ? 'drivers' : name)
-  return globSync(`${folder}/*.ts`)
+  return globSync(`${folder}/**/*.ts`)
     .filter((file) => only.test(basename(file)))
     .filter((file) => values.file === undefined || basename(file) === values.file)
     .toSorted()

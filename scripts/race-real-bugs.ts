@@ -2,14 +2,17 @@
  * Explores published releases with a known race, and releases that fixed one: Knex, node-pg-migrate,
  * Sequelize and Better Auth, from npm, in a temporary folder. Prints what was found;
  * docs/race/real-bugs.md shows it.
- * Run: npm run race:real-bugs [-- knex] [--trials 100]
+ * Run: npm run race:real-bugs [-- knex] [--trials 100] [--hunt]
+ * With --hunt nobody names a pair: one call is recorded, and hunted in.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startPostgres } from '@holdfast/testkit'
-import { explore, formatReport } from '../packages/race/src/index.ts'
+import { startPostgres, withClient } from '@holdfast/testkit'
+import type * as Pg from 'pg'
+import { formatHunt, hunt, instrument, type PgModule } from '../packages/race/src/hunt.ts'
+import { explore, type FlowContext, formatReport } from '../packages/race/src/index.ts'
 import { betterAuthBugs } from './real-bugs/better-auth.ts'
 import { installPackage } from './real-bugs/install-package.ts'
 import { knexBugs } from './real-bugs/knex.ts'
@@ -20,7 +23,7 @@ import { tryPlainly } from './real-bugs/try-plainly.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { trials: { type: 'string', default: '0' } },
+  options: { trials: { type: 'string', default: '0' }, hunt: { type: 'boolean', default: false } },
 })
 const trials = Number(values.trials)
 const wanted = positionals[0] ?? ''
@@ -31,6 +34,28 @@ const root = await mkdtemp(join(tmpdir(), 'race-real-bugs-'))
 const scratch = join(root, 'migrations')
 await mkdir(scratch)
 const summary: string[] = []
+
+/** The same call, recorded once: that it is to be run beside itself, the hunt finds. */
+async function huntIn({ release, beside, scene, known, prepare }: RealBug): Promise<void> {
+  const load = await installPackage(root, release, beside)
+  instrument(load('pg') as PgModule)
+  const url = await server.createDatabase()
+  const { seed, flow } = await prepare(load, url, scratch)
+  await withClient(url, (client) => client.query(seed))
+  const { Pool } = load('pg') as typeof Pg
+  const pool = new Pool({ connectionString: url })
+  const reach = { url, pool } as unknown as FlowContext
+  const report = await hunt({ url, suite: ({ call }) => call(scene, () => flow(reach)) })
+  await pool.end()
+  console.log(formatHunt(report))
+  const verdicts = report.pairs.map(({ verdict }) => verdict)
+  const isProven = verdicts.includes('proven')
+  // What is fixed may be undecided; it must not be accused.
+  if (isProven !== (known === 'race')) process.exitCode = 1
+  summary.push(
+    `${release}: ${scene}: known ${known}, hunted ${verdicts.join(', ') || 'in no pair'}`,
+  )
+}
 
 async function study({ release, beside, scene, known, prepare }: RealBug): Promise<void> {
   const load = await installPackage(root, release, beside)
@@ -69,7 +94,7 @@ async function study({ release, beside, scene, known, prepare }: RealBug): Promi
 
 try {
   for (const bug of [...knexBugs, ...nodePgMigrateBugs, ...sequelizeBugs, ...betterAuthBugs]) {
-    if (bug.release.startsWith(wanted)) await study(bug)
+    if (bug.release.startsWith(wanted)) await (values.hunt ? huntIn(bug) : study(bug))
   }
 } finally {
   await rm(root, { recursive: true })

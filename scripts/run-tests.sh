@@ -15,7 +15,10 @@ trap 'rm -f "$HOLDFAST_THROWN_CODES" "$HOLDFAST_FAILED_FILES"' EXIT
 projects=()
 if [[ -n "${HOLDFAST_CHECKED:-}" ]]; then projects=('--project=!unit'); else npm run check:static; fi
 npm run build
-if ! npx vitest run "${projects[@]}" --reporter=default --reporter=./scripts/failed-files.ts; then
+# Processes that import our packages by name take what was built.
+export HOLDFAST_BUILT=1
+if ! npx vitest run "${projects[@]}" --reporter=default --reporter=./scripts/failed-files.ts \
+  --reporter=./scripts/slow-files.ts; then
   # Three at a time keep two cores so busy that a few of thousands may come too late for what they wait for. Whoever
   # is right by itself is so three times in a row, alone; more than a few files are not bad luck.
   mapfile -t files <"$HOLDFAST_FAILED_FILES"

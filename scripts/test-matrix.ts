@@ -85,7 +85,9 @@ function counted({ trouble, passed, failed, skipped }: Outcome): string {
 /** As much of the workspace as the suite needs: our sources and tests, and none of its dependencies. */
 async function copySources(folder: string): Promise<void> {
   const holdfast = ['src', 'sql', 'test', 'package.json'].map((part) => `packages/holdfast/${part}`)
-  const others = ['cli', 'race', 'console', 'nestjs'].map((name) => `packages/${name}/package.json`)
+  const others = ['cli', 'race', 'console', 'nestjs', 'eslint-plugin'].map(
+    (name) => `packages/${name}/package.json`,
+  )
   const shared = [
     'docs',
     'testkit',

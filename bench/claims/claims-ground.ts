@@ -1,5 +1,5 @@
 import { withClient } from '@holdfast/testkit'
-import type { ClaimsOptions } from '../../packages/holdfast/src/claims/index.ts'
+import type { ClaimsOptions } from '../../packages/holdfast/src/entries/claims.ts'
 
 /** A table as users have them: what is to be done, and the columns of a claim. */
 export async function createTasks(url: string, table: string): Promise<void> {

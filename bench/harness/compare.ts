@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { type Cost, type Meter, startCost } from './meter.ts'
 import { quantile, type Summary, summarise } from './summary.ts'
 
 interface Scene {
@@ -33,6 +34,8 @@ export interface Contest extends Bar {
   readonly baseline: Side
   /** How many operations are under way at any time. */
   readonly workers: number
+  /** What the ratio by processor time is to reach. */
+  readonly barByCost?: number
 }
 
 export interface Effort {
@@ -50,6 +53,8 @@ export interface Comparison extends Bar {
   readonly ratio: Summary
   /** The middle of all rounds of each side, as text with its unit. */
   readonly sides: readonly { readonly value: string; readonly label: string }[]
+  /** Of a ratio by processor time. */
+  readonly cost?: { readonly measured: Cost; readonly baseline: Cost }
 }
 
 /** Below this there is no spread to speak of. */
@@ -59,93 +64,128 @@ const fewest = 4
  * Compares two sides in the same run: slices of both in turn, so that whatever else the machine
  * does hits both, and one ratio per round. Which side goes first alternates, so that neither always
  * inherits the other's caches or garbage.
+ *
+ * With a meter also by what an operation costs of a processor, from the same slices: the baseline's cost against the
+ * measured one's, so that more is better as it is by time. A neighbour who takes processors away changes it least.
  */
 export async function compare(
   contest: Contest,
   effort: Effort,
   progress: (text: string) => void,
-): Promise<Comparison> {
-  const { measured, baseline } = await rounds(contest, effort, progress)
-  return comparisonOf(contest, '/s', measured, baseline)
-}
-
-/**
- * The same, and from the same slices how many operations a second of a processor is good for: on a machine
- * whose processors are all busy the one follows from the other, but a neighbour that takes them away for a
- * while changes only the first. `processorSeconds` counts everybody who takes part.
- */
-export async function compareWithProcessor(
-  contest: Contest,
-  effort: Effort,
-  progress: (text: string) => void,
-  processorSeconds: () => number,
-): Promise<readonly [Comparison, Comparison]> {
-  const spent: Record<'measured' | 'baseline', number[]> = { measured: [], baseline: [] }
-  const { measured, baseline } = await rounds(contest, effort, progress, {
-    before: processorSeconds,
-    after: (which, before, operations) =>
-      spent[which].push(operations / (processorSeconds() - before)),
-  })
+  meter?: Meter,
+): Promise<readonly Comparison[]> {
+  const { measured, baseline } = await rounds(contest, effort, progress, meter)
+  const rate = ({ perSecond }: Slice): number => perSecond
+  const byTime = comparisonOf(contest, measured, baseline, rate, perSecond)
+  if (meter === undefined) return [byTime]
+  const { bar: _, barByCost, ...rest } = contest
+  const named = {
+    ...rest,
+    name: `${contest.name}_cpu`,
+    ...(barByCost === undefined ? {} : { bar: barByCost }),
+  }
+  const costs = (slices: readonly Slice[]): Cost[] => slices.flatMap(({ cost }) => cost ?? [])
+  const efficiency = ({ cost }: Slice): number => 1 / (cost?.total ?? Number.NaN)
   return [
-    comparisonOf(contest, '/s', measured, baseline),
-    comparisonOf(
-      { ...contest, name: `${contest.name}_processor` },
-      'per processor second',
-      spent.measured,
-      spent.baseline,
-    ),
+    byTime,
+    {
+      ...comparisonOf(named, measured, baseline, efficiency, (slices) => costText(costs(slices))),
+      cost: { measured: middleCost(costs(measured)), baseline: middleCost(costs(baseline)) },
+    },
   ]
 }
 
-interface Meter {
-  before(): number
-  after(which: 'measured' | 'baseline', before: number, operations: number): void
+/** One slice of one side. */
+interface Slice {
+  readonly perSecond: number
+  readonly cost: Cost | undefined
 }
 
-/** Operations per second of each side, round by round. */
+function perSecond(slices: readonly Slice[]): string {
+  const rates = slices.map((slice) => slice.perSecond)
+  return `${Math.round(quantile(rates, 0.5))} /s`
+}
+
+/** The medians, each by itself. */
+function middleCost(costs: readonly Cost[]): Cost {
+  const middle = (of: (cost: Cost) => number): number => quantile(costs.map(of), 0.5)
+  const names = Object.keys(costs[0]?.parts ?? {})
+  return {
+    parts: Object.fromEntries(names.map((name) => [name, middle(({ parts }) => parts[name] ?? 0)])),
+    total: middle(({ total }) => total),
+    others: middle(({ others }) => others),
+  }
+}
+
+function costText(costs: readonly Cost[]): string {
+  const { parts, total, others } = middleCost(costs)
+  const each = Object.entries(parts).map(([name, us]) => `${name} ${us.toFixed(1)}`)
+  return `${total.toFixed(1)} µs (${each.join(', ')}; others ${Math.round(others * 100)} % of the machine)`
+}
+
+/** Slices of each side, round by round. */
 async function rounds(
   contest: Contest,
   { rounds: count, sliceMs, limitMs = Number.POSITIVE_INFINITY, warmUps = 2 }: Effort,
   progress: (text: string) => void,
-  meter?: Meter,
-): Promise<{ readonly measured: number[]; readonly baseline: number[] }> {
+  meter: Meter | undefined,
+): Promise<{ readonly measured: Slice[]; readonly baseline: Slice[] }> {
   const { measured, baseline, workers } = contest
   const until = performance.now() + limitMs
   // Code that is not yet compiled, cold plans and empty pools are not what we measure.
   for (let warmUp = 0; warmUp < warmUps; warmUp += 1) {
-    for (const side of [measured, baseline]) await rate(side, workers, sliceMs)
+    for (const side of [measured, baseline]) await sliceOf(side, workers, sliceMs, undefined)
   }
 
-  const rates = { measured: [] as number[], baseline: [] as number[] }
+  const slices = { measured: [] as Slice[], baseline: [] as Slice[] }
+  let again = count
   for (let round = 0; round < count && (round < fewest || performance.now() < until); round += 1) {
     const order =
       round % 2 === 0 ? (['measured', 'baseline'] as const) : (['baseline', 'measured'] as const)
     for (const which of order) {
-      rates[which].push(await rate(contest[which], workers, sliceMs, meter && { ...meter, which }))
+      let slice = await sliceOf(contest[which], workers, sliceMs, meter)
+      while (isDisturbed(slice) && again > 0 && performance.now() < until) {
+        again -= 1
+        slice = calmer(slice, await sliceOf(contest[which], workers, sliceMs, meter))
+      }
+      slices[which].push(slice)
     }
     if ((round + 1) % Math.ceil(count / 4) === 0) {
       progress(`${contest.name}: round ${round + 1} of ${count}`)
     }
   }
-  return rates
+  return slices
+}
+
+/** Of the machine: what others may use in a slice that counts, as long as there are others to be had. */
+const calm = 0.1
+
+function isDisturbed({ cost }: Slice): boolean {
+  return cost !== undefined && cost.others > calm
+}
+
+function calmer(one: Slice, other: Slice): Slice {
+  return (other.cost?.others ?? 0) < (one.cost?.others ?? 0) ? other : one
 }
 
 function comparisonOf(
   contest: Contest,
-  unit: string,
-  measured: readonly number[],
-  baseline: readonly number[],
+  measured: readonly Slice[],
+  baseline: readonly Slice[],
+  valueOf: (slice: Slice) => number,
+  text: (slices: readonly Slice[]) => string,
 ): Comparison {
-  const ratios = measured.map((value, round) => value / (baseline[round] ?? Number.NaN))
-  const middle = (values: readonly number[]): string =>
-    `${Math.round(quantile(values, 0.5))} ${unit}`
+  const ratios = measured.map((slice, round) => {
+    const other = baseline[round]
+    return other === undefined ? Number.NaN : valueOf(slice) / valueOf(other)
+  })
   return {
     ...barOf(contest),
     name: contest.name,
     ratio: summarise(ratios),
     sides: [
-      { value: middle(measured), label: contest.measured.label },
-      { value: middle(baseline), label: contest.baseline.label },
+      { value: text(measured), label: contest.measured.label },
+      { value: text(baseline), label: contest.baseline.label },
     ],
   }
 }
@@ -155,24 +195,23 @@ export function barOf({ bar, barIs }: Bar): Bar {
   return { ...(bar === undefined ? {} : { bar }), ...(barIs === undefined ? {} : { barIs }) }
 }
 
-/** Operations per second of one slice. */
-async function rate(
+async function sliceOf(
   side: Side,
   workers: number,
   sliceMs: number,
-  meter?: Meter & { readonly which: 'measured' | 'baseline' },
-): Promise<number> {
+  meter: Meter | undefined,
+): Promise<Slice> {
   const clear = await side.scene?.()
   // Neither side is to pay for what the other one left behind. Only the young generation: a full
   // collection also drops compiled code, and each slice would measure the compiler again.
   collectGarbage({ type: 'minor' })
-  const before = meter?.before() ?? 0
+  const stop = meter && startCost(meter)
   const began = performance.now()
-  const perSecond =
+  const rate =
     'measure' in side ? await side.measure(sliceMs) : await repeated(side, workers, sliceMs)
-  meter?.after(meter.which, before, (perSecond * (performance.now() - began)) / 1_000)
+  const cost = stop?.((rate * (performance.now() - began)) / 1_000)
   await clear?.()
-  return perSecond
+  return { perSecond: rate, cost }
 }
 
 async function repeated(

@@ -27,7 +27,17 @@ export function processorSeconds(postmaster: number): ProcessorSeconds | undefin
   }
 }
 
-/** Of one process. Linux counts nanoseconds on a processor, as the first number. */
+/** Of one process with all of its threads that have not ended. */
+export function secondsOfEachThread(pid: number): number | undefined {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`)
+    return threads.reduce((sum, thread) => sum + (secondsOf(Number(thread)) ?? 0), 0)
+  } catch {
+    return undefined
+  }
+}
+
+/** Of one thread of one process; a process of PostgreSQL has one. Linux counts nanoseconds on a processor, as the first number. */
 export function secondsOf(pid: number): number | undefined {
   const line = read(`/proc/${pid}/schedstat`)
   return line === undefined ? undefined : Number(line.split(' ')[0]) / 1e9

@@ -1,3 +1,5 @@
+import type { EngineName } from '../engines/engine.ts'
+
 /** A control is the same attack with the protection taken away: it must be seen to fail. */
 export type ControlOutcome = 'caught' | 'missed'
 
@@ -22,9 +24,12 @@ export interface StressScenario {
   readonly about: string
   /** Names that `--control` takes. */
   readonly controls?: readonly string[]
+  /** Products that it runs on besides PostgreSQL. */
+  readonly engines?: readonly EngineName[]
   /** Names that `--only` takes. */
   readonly names?: readonly string[]
   run(options: {
+    readonly engine: EngineName
     /** About how long to run; without it the scenario does its full number of rounds. */
     readonly seconds: number | undefined
     /** The same seed makes the same choices. */

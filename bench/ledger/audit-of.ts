@@ -1,6 +1,6 @@
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../packages/holdfast/src/index.ts'
-import type { Audit } from '../../packages/holdfast/src/ledger/audit.ts'
+import type { Audit } from '../../packages/holdfast/src/ledger/upkeep/audit.ts'
 import { openPool } from '../harness/open-pool.ts'
 
 /** What a ledger says about itself, in its own words. */

@@ -13,6 +13,7 @@ import {
   type Effort,
   type Side,
 } from '../harness/compare.ts'
+import { meterOf } from '../harness/meter.ts'
 import { openPool } from '../harness/open-pool.ts'
 import { pgbenchBinary } from '../harness/pgbench.ts'
 
@@ -65,6 +66,7 @@ export const claims: BenchScenario = {
         max_wal_size: '4GB',
       },
     })
+    const meter = meterOf({ postmaster: server.pid })
     const comparisons: Comparison[] = []
     const binary = pgbenchBinary()
     if (binary === undefined) progress('no pgbench here: the comparisons with it are left out')
@@ -75,7 +77,7 @@ export const claims: BenchScenario = {
       // Also if something fails, so that its error is the one that is seen.
       await using _pool = { [Symbol.asyncDispose]: async () => await pool.end() }
       const run = async (contest: Contest): Promise<void> => {
-        comparisons.push(await compare(contest, plan.effort, progress))
+        comparisons.push(...(await compare(contest, plan.effort, progress, meter)))
       }
       for (const [batch, shared] of [
         [1, true],

@@ -6,6 +6,7 @@ import type { PgClientOf } from '../../packages/holdfast/src/drivers/pg.ts'
 import type { BenchScenario } from '../harness/bench-scenario.ts'
 import { byHand } from '../harness/by-hand.ts'
 import { compare, type Effort, type Side } from '../harness/compare.ts'
+import { meterOf } from '../harness/meter.ts'
 import { openPool } from '../harness/open-pool.ts'
 import { quantile } from '../harness/summary.ts'
 
@@ -31,6 +32,7 @@ export const deadlines: BenchScenario = {
     const effort = short ? quick : full
     progress('starting PostgreSQL')
     await using server = await startPostgres({ settings: { fsync: 'on' } })
+    const meter = meterOf({ postmaster: server.pid })
     const pool = await openPool(await server.createDatabase('bench'), poolSize)
     const hf = createHoldfast(fromPg(pool), { locks: { watch: false } })
     const inTime = { limited: [] as number[], byHand: [] as number[] }
@@ -47,11 +49,12 @@ export const deadlines: BenchScenario = {
         ] as const) {
           const contest = { name, measured: limited, baseline, workers: callers }
           comparisons.push(
-            await compare(
+            ...(await compare(
               name.includes('server') ? { ...contest, ...bar } : contest,
               effort,
               progress,
-            ),
+              meter,
+            )),
           )
         }
       }

@@ -1,15 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { startPostgres } from '@holdfast/testkit'
 import type { BenchScenario, FactTable } from '../harness/bench-scenario.ts'
-import {
-  type Comparison,
-  compare,
-  compareWithProcessor,
-  type Contest,
-  type Effort,
-} from '../harness/compare.ts'
+import { type Comparison, compare, type Contest, type Effort } from '../harness/compare.ts'
 import { latencyRatio } from '../harness/compare-latency.ts'
-import { processorSeconds } from '../harness/processor-seconds.ts'
+import { meterOf } from '../harness/meter.ts'
 import { quantile, summarise } from '../harness/summary.ts'
 import { startTeam } from '../harness/team.ts'
 import {
@@ -68,14 +62,8 @@ export const hotKey: BenchScenario = {
     {
       await using crowd = await openCrowd(url)
       comparisons.push(...(await passing(crowd, length, progress)))
-      const spent = processorSeconds(server.pid)
-      comparisons.push(
-        ...(spent === undefined
-          ? [await compare(throughput(crowd), length.throughput, progress)]
-          : await compareWithProcessor(throughput(crowd), length.throughput, progress, () => {
-              return spent.client() + spent.server()
-            })),
-      )
+      const meter = meterOf({ postmaster: server.pid })
+      comparisons.push(...(await compare(throughput(crowd), length.throughput, progress, meter)))
     }
     progress('two processes')
     facts.push(await processes(url, length.processesMs))

@@ -46,7 +46,7 @@ type Subject = keyof typeof subjects
 export const importing: BenchScenario = {
   about: 'what it costs a fresh process to import the library, beside `pg`',
   method:
-    'Rounds of one fresh process for each, in another order each time; no compile cache. A ratio is that of one round; shown are the median, the tenth and the ninetieth percentile. `_processor` is the time of processors that the import took, which a busy machine changes least. The package as it was built last.',
+    'Rounds of one fresh process for each, in another order each time; no compile cache. A ratio is that of one round; shown are the median, the tenth and the ninetieth percentile. `_cpu` is the time of processors that the import took, which a busy machine changes least. The package as it was built last.',
   async run({ quick, progress }) {
     if (!existsSync(new URL('../../packages/holdfast/dist/cjs/index.cjs', import.meta.url))) {
       throw new Error('there is nothing to import; run: npm run build --workspace holdfast')
@@ -72,7 +72,7 @@ export const importing: BenchScenario = {
       kind: keyof Import,
       bar?: number,
     ): Comparison => ({
-      name: kind === 'wall' ? ratio : `${ratio}_processor`,
+      name: kind === 'wall' ? ratio : `${ratio}_cpu`,
       ratio: summarise(
         times(measured, kind).map((value, at) => value / (times('pg', kind)[at] ?? Number.NaN)),
       ),

@@ -1,6 +1,7 @@
 import { type PostgresServer, startPostgres } from '@holdfast/testkit'
 import type { BenchScenario } from '../harness/bench-scenario.ts'
 import { type Comparison, type Contest, compare, type Effort } from '../harness/compare.ts'
+import { meterOf } from '../harness/meter.ts'
 import type { LatencyEffort } from '../harness/compare-latency.ts'
 import { openPool } from '../harness/open-pool.ts'
 import { pgbenchBinary } from '../harness/pgbench.ts'
@@ -74,9 +75,10 @@ export const ledger: BenchScenario = {
         max_wal_size: '4GB',
       },
     })
+    const meter = meterOf({ postmaster: server.pid })
     const comparisons: Comparison[] = []
     const run = async (contest: Contest, effort: Effort): Promise<void> => {
-      comparisons.push(await compare(contest, effort, progress))
+      comparisons.push(...(await compare(contest, effort, progress, meter)))
     }
     const binary = pgbenchBinary()
     if (binary === undefined)

@@ -1,7 +1,10 @@
 import { databaseOf, startPgBouncer, startPostgres, urlWithDatabase } from '@holdfast/testkit'
 import type { BenchScenario } from '../harness/bench-scenario.ts'
 import { type Comparison, compare, type Effort } from '../harness/compare.ts'
+import { meterOf } from '../harness/meter.ts'
 import { lockContests } from './lock-contests.ts'
+import { innodbLocks } from './locks-innodb.ts'
+import { sqliteLocks } from './locks-sqlite.ts'
 
 const full: Effort = { rounds: 40, sliceMs: 500 }
 /** 24 rounds of what is promised and 8 of the rest take about 30 seconds. */
@@ -16,7 +19,10 @@ export const locks: BenchScenario = {
     'the side that goes first alternating, young garbage collected before each; one ratio per round; the median ' +
     'of the rounds is reported with p10 and p90. guard has its default options: wait limit, checks, name ' +
     'in pg_stat_activity, watch. Bodies are empty, so nothing hides the cost of the lock.',
-  async run({ quick: short, progress }) {
+  hasEngines: true,
+  async run({ quick: short, engine, progress }) {
+    if (engine === 'sqlite') return await sqliteLocks(short ? quick : full, progress)
+    if (engine !== undefined) return await innodbLocks(engine, short ? quick : full, progress)
     progress('starting PostgreSQL and PgBouncer')
     await using server = await startPostgres({ settings: { fsync: 'on', max_connections: '100' } })
     await using pgbouncer = await startPgBouncer(server)
@@ -27,7 +33,8 @@ export const locks: BenchScenario = {
     for (const open of lockContests) {
       await using contest = await open({ url, pooledUrl })
       const effort = short ? (contest.bar === undefined ? quickRest : quick) : full
-      comparisons.push(await compare(contest, effort, progress))
+      const parts = { postmaster: server.pid, pooler: pgbouncer.pid }
+      comparisons.push(...(await compare(contest, effort, progress, meterOf(parts))))
     }
     return { comparisons }
   },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type EventName, createMetrics } from '../../packages/holdfast/src/observe/index.ts'
-import type { Duration } from '../../packages/holdfast/src/core/duration.ts'
+import type { Duration } from '../../packages/holdfast/src/core/options/duration.ts'
 import { channels } from '../../packages/holdfast/src/core/events.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast, lockKey } from '../../packages/holdfast/src/index.ts'

@@ -1,14 +1,8 @@
 import { startPostgres } from '@holdfast/testkit'
-import type { Duration } from '../../packages/holdfast/src/core/duration.ts'
+import type { Duration } from '../../packages/holdfast/src/core/options/duration.ts'
 import type { BenchScenario } from '../harness/bench-scenario.ts'
-import {
-  type Comparison,
-  compare,
-  compareWithProcessor,
-  type Contest,
-  type Effort,
-} from '../harness/compare.ts'
-import { processorSeconds } from '../harness/processor-seconds.ts'
+import { type Comparison, compare, type Contest, type Effort } from '../harness/compare.ts'
+import { meterOf } from '../harness/meter.ts'
 import { installLedger } from '../ledger/open-ledger.ts'
 import { observedPlace } from './observe-observed.ts'
 import { onOffContests } from './observe-on-off.ts'
@@ -37,8 +31,7 @@ export const observe: BenchScenario = {
     'idle; locks() is called once a second on a connection of its own in the process of the guards, so that its ' +
     'own work there counts as well. Slices of both sides ' +
     'in turn, the side that goes first alternating; one ratio per round; the median is reported with p10 and p90. ' +
-    '…_processor: from the same slices, operations per second of processor time that this process and all of ' +
-    'the server used; both processors are busy, so throughput follows from it, and a neighbour hardly shows.',
+    '…_cpu: from the same slices, what an operation costs of a processor, of this process and all of the server.',
   async run({ quick: short, progress }) {
     progress('starting PostgreSQL')
     await using server = await startPostgres({
@@ -53,18 +46,9 @@ export const observe: BenchScenario = {
     await installLedger(url)
     const { every, ...effort } = short ? quick : full
     const comparisons: Comparison[] = []
-    const spent = processorSeconds(server.pid)
+    const meter = meterOf({ postmaster: server.pid })
     const measure = async (contest: Contest, how: Effort): Promise<void> => {
-      comparisons.push(
-        ...(spent === undefined
-          ? [await compare(contest, how, progress)]
-          : await compareWithProcessor(
-              contest,
-              how,
-              progress,
-              () => spent.client() + spent.server(),
-            )),
-      )
+      comparisons.push(...(await compare(contest, how, progress, meter)))
     }
     for (const opened of await onOffContests(url, every)) {
       await using contest = opened

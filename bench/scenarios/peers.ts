@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { startPostgres } from '@holdfast/testkit'
 import type { BenchScenario, FactTable } from '../harness/bench-scenario.ts'
 import { type Comparison, compare, type Effort } from '../harness/compare.ts'
+import { type Meter, meterOf } from '../harness/meter.ts'
 import { startTeam, type Team } from '../harness/team.ts'
 import { installLimiters, type Limiter, type LimiterName, limiters } from '../peers/limiters.ts'
 import type { PeerReport, PeerRound, PeerSetup } from '../peers/peer-callers.ts'
@@ -38,6 +39,7 @@ export const peers: BenchScenario = {
     progress('starting PostgreSQL')
     await using server = await startPostgres({ settings: { fsync: 'on' } })
     const url = await server.createDatabase('peers')
+    const meter = meterOf({ postmaster: server.pid })
     await installLimiters(url)
     const facts: FactTable[] = []
     {
@@ -50,7 +52,7 @@ export const peers: BenchScenario = {
     }
     const comparisons: Comparison[] = []
     for (const client of ['PostgreSQL', 'Prisma', 'Drizzle'] as const) {
-      comparisons.push(...(await throughput(url, client, plan, progress)))
+      comparisons.push(...(await throughput({ url, meter }, client, plan, progress)))
     }
     facts.push(throughputTable(comparisons))
     return { comparisons, facts }
@@ -135,7 +137,7 @@ async function sentTwice(limiter: Limiter): Promise<number> {
 }
 
 async function throughput(
-  url: string,
+  { url, meter }: { readonly url: string; readonly meter: Meter | undefined },
   client: 'PostgreSQL' | 'Prisma' | 'Drizzle',
   { effort, keys }: Plan,
   progress: (text: string) => void,
@@ -171,7 +173,7 @@ async function throughput(
       operation: () => limiter.consume(key(), 1),
     })
     comparisons.push(
-      await compare(
+      ...(await compare(
         {
           name: `${what}_vs_flexible_${client.toLowerCase()}`,
           workers: callers,
@@ -180,7 +182,8 @@ async function throughput(
         },
         effort,
         progress,
-      ),
+        meter,
+      )),
     )
   }
   return comparisons

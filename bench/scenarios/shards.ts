@@ -11,12 +11,12 @@ import {
   type Comparison,
   type Contest,
   compare,
-  compareWithProcessor,
   type Effort,
   type Side,
 } from '../harness/compare.ts'
 import { openPool } from '../harness/open-pool.ts'
 import { limitProcessor } from '../harness/processor-share.ts'
+import { meterOf } from '../harness/meter.ts'
 import { processorSeconds } from '../harness/processor-seconds.ts'
 import { book, installLedger, limit } from '../ledger/open-ledger.ts'
 
@@ -56,19 +56,9 @@ export const shards: BenchScenario = {
 
     const facts = await comparedInNumber(ground, effort, comparisons, progress)
     progress('routing on one server')
-    const spent = processorSeconds(ground.servers[0]?.pid ?? 0)
-    for (const contest of routedContests(ground)) {
-      comparisons.push(
-        ...(spent === undefined
-          ? [await compare(contest, effort, progress)]
-          : await compareWithProcessor(
-              contest,
-              effort,
-              progress,
-              () => spent.client() + spent.server(),
-            )),
-      )
-    }
+    const meter = meterOf({ postmaster: ground.servers[0]?.pid ?? 0 })
+    for (const contest of routedContests(ground))
+      comparisons.push(...(await compare(contest, effort, progress, meter)))
     return { comparisons, facts }
   },
 }
@@ -99,7 +89,7 @@ async function comparedInNumber(
       const measured = crowd(label, hf, taking(keysOf, count), usage)
       const baseline = crowd('one of them', hf, taking(keysOf, 1), usage)
       comparisons.push(
-        await compare({ name, bar, workers: 1, measured, baseline }, effort, progress),
+        ...(await compare({ name, bar, workers: 1, measured, baseline }, effort, progress)),
       )
     }
     return [usage.table()]

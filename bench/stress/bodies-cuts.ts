@@ -17,15 +17,17 @@ const unread: Edit = [
 export const cuts: Readonly<Record<ControlName, Cuts>> = {
   /** T1 of the review: a body may end its transaction, and nobody asks afterwards who did. */
   t1: {
-    'drivers/leash.ts': [unread, [/throw endedInside\(/g, 'void (']],
+    'drivers/parts/leash.ts': [unread, [/throw endedInside\(/g, 'void (']],
     'drivers/pg.ts': [[/throw endedInside\(/g, 'void (']],
-    'drivers/callback-transaction.ts': [[/throw endedInside\(/g, 'void (']],
+    'drivers/parts/callback-transaction.ts': [[/throw endedInside\(/g, 'void (']],
   },
   /** COMMIT is believed, whatever the server answers to it. */
   commit_tag: {
     'drivers/pg.ts': [[/tag === rolledBackTag/g, 'tag === undefined']],
-    'drivers/callback-transaction.ts': [[/\?\.ending === rolledBackTag/g, '?.ending === 0']],
-    'drivers/postgres-js-begin.ts': [[/answer\.tag !== commitText/g, 'answer.tag === 0']],
+    'drivers/parts/callback-transaction.ts': [[/\?\.ending === rolledBackTag/g, '?.ending === 0']],
+    'drivers/postgres-js/postgres-js-begin.ts': [
+      [/answer\.tag !== commitText/g, 'answer.tag === 0'],
+    ],
   },
   /** assertHeld believes the marker, which is a setting and can be written by a body: S19 of the review. */
   marker: {
@@ -38,11 +40,13 @@ export const cuts: Readonly<Record<ControlName, Cuts>> = {
   },
   /** The handle works on after the end. */
   late: {
-    'drivers/leash.ts': [[/throw holdfastError\('TX_HANDLE_ENDED'\)/g, 'void 0']],
-    'drivers/postgres-js-shield.ts': [[/throw holdfastError\('TX_HANDLE_ENDED'\)/g, 'void 0']],
+    'drivers/parts/leash.ts': [[/throw holdfastError\('TX_HANDLE_ENDED'\)/g, 'void 0']],
+    'drivers/postgres-js/postgres-js-shield.ts': [
+      [/throw holdfastError\('TX_HANDLE_ENDED'\)/g, 'void 0'],
+    ],
   },
   /** A savepoint that outlives its transaction is ended by its client, on whatever the connection does by then. */
   savepoint: {
-    'drivers/postgres-js-shield.ts': [[/if \(queries\.isHeld\) return/g, 'return']],
+    'drivers/postgres-js/postgres-js-shield.ts': [[/if \(queries\.isHeld\) return/g, 'return']],
   },
 }

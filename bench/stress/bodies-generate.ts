@@ -1,4 +1,5 @@
 import { type Random, randomFor } from '../harness/random.ts'
+import { chance, pick } from '../harness/weighted.ts'
 import {
   type Action,
   type Body,
@@ -254,18 +255,4 @@ function lateOf(random: Random): Late {
       [1, 'insert beneath'],
     ]),
   }
-}
-
-function chance(random: Random, percent: number): boolean {
-  return random.integer(1, 100) <= percent
-}
-
-function pick<T>(random: Random, weighted: readonly (readonly [number, T])[]): T {
-  const all = weighted.reduce((sum, [weight]) => sum + weight, 0)
-  let left = random.integer(1, all)
-  for (const [weight, item] of weighted) {
-    left -= weight
-    if (left <= 0) return item
-  }
-  throw new Error('nothing to pick from')
 }

@@ -3,8 +3,8 @@ import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
 import { deferred } from '@holdfast/testkit'
 import { channels } from '../../packages/holdfast/src/core/events.ts'
 import { isHoldfastError } from '../../packages/holdfast/src/core/errors.ts'
-import type { ClaimsTroubleEvent } from '../../packages/holdfast/src/core/event-map.ts'
-import { lockKey } from '../../packages/holdfast/src/core/lock-key.ts'
+import type { ClaimsTroubleEvent } from '../../packages/holdfast/src/core/events/event-map.ts'
+import { lockKey } from '../../packages/holdfast/src/core/locks/lock-key.ts'
 import { poolSize } from './bodies-clients.ts'
 import type { Lane } from './bodies-lane.ts'
 import {
@@ -16,6 +16,7 @@ import {
   type Late,
   type Stray,
 } from './bodies-model.ts'
+import { Play } from './bodies-savepoints.ts'
 import type { Attempt, Caller, Present, RunRecord, Told, Write } from './bodies-record.ts'
 
 /** A caller that has heard nothing after this has been left alone for ever. */
@@ -211,7 +212,7 @@ class BodyRun {
     }
   }
 
-  async #steps(tx: unknown, actions: readonly Action[], play: Play): Promise<void> {
+  async #steps(tx: unknown, actions: readonly Action[], play: Play<Attempt>): Promise<void> {
     const { attempt } = play
     for (const action of actions) {
       if (action.firstOnly === true && attempt.number > 1) continue
@@ -228,7 +229,7 @@ class BodyRun {
     }
   }
 
-  async #act(tx: unknown, action: Action, play: Play): Promise<void> {
+  async #act(tx: unknown, action: Action, play: Play<Attempt>): Promise<void> {
     const { attempt } = play
     const { client } = this.#lane
     const send = (text: string): Promise<unknown> =>
@@ -336,7 +337,7 @@ class BodyRun {
   }
 
   /** A call into another part of the library; where it says that something is held, that has to be so. */
-  async #call(tx: unknown, what: Call, play: Play): Promise<void> {
+  async #call(tx: unknown, what: Call, play: Play<Attempt>): Promise<void> {
     const { attempt } = play
     const { hf } = this.#lane
     const assertTaken = async (said: string, free: () => Promise<boolean>): Promise<void> => {
@@ -593,36 +594,6 @@ class BodyRun {
       }
     }
     this.#follow(begin())
-  }
-}
-
-/** Savepoints that the body made by hand, and which of its writes came after them. */
-class Play {
-  readonly attempt: Attempt
-  readonly savepoints: { readonly name: string; readonly at: number }[] = []
-
-  constructor(attempt: Attempt) {
-    this.attempt = attempt
-  }
-
-  rollBackTo(name: string): void {
-    const index = this.savepoints.findLastIndex((each) => each.name === name)
-    const found = this.savepoints[index]
-    if (found === undefined) return
-    this.undo(found.at)
-    this.savepoints.length = index + 1
-  }
-
-  /** What nobody waited for may have come after the savepoint, though it was sent before. */
-  undo(from: number): void {
-    for (const [index, write] of this.attempt.writes.entries()) {
-      if (write.by === 'unawaited' || (index >= from && write.by !== 'root')) write.undone = true
-    }
-  }
-
-  release(name: string): void {
-    const index = this.savepoints.findLastIndex((each) => each.name === name)
-    if (index >= 0) this.savepoints.length = index
   }
 }
 

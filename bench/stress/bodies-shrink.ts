@@ -1,47 +1,17 @@
+import { cutDown } from './bodies-cut-down.ts'
 import type { Lie } from './bodies-judge.ts'
 import type { Action, Body } from './bodies-model.ts'
 
 /** Runs a body and gives the lie that it makes, if it does. */
 export type Try = (body: Body) => Promise<Lie | undefined>
 
-/** Runs at most so often: some findings take seconds each time. */
-const mostRuns = 250
-const mostMs = 60_000
-
-/**
- * Cuts a body down to the shortest that still makes a lie of the same sort: whatever can be left out is,
- * and what is left is made plainer. A lie that depends on timing is given a second chance.
- */
-export async function shrink(
+/** The shortest body that still makes a lie of the same sort. */
+export function shrink(
   body: Body,
   first: Lie,
   attempt: Try,
 ): Promise<{ readonly body: Body; readonly lie: Lie }> {
-  let best = { body, lie: first }
-  let runs = 0
-  const until = performance.now() + mostMs
-  const stillLies = async (candidate: Body): Promise<boolean> => {
-    for (let chance = 0; chance < 2; chance += 1) {
-      if (runs >= mostRuns || performance.now() > until) return false
-      runs += 1
-      const lie = await attempt(candidate)
-      if (lie?.sort === first.sort) {
-        best = { body: candidate, lie }
-        return true
-      }
-    }
-    return false
-  }
-  for (let shorter = true; shorter; ) {
-    shorter = false
-    for (const candidate of candidates(best.body)) {
-      if (await stillLies(candidate)) {
-        shorter = true
-        break
-      }
-    }
-  }
-  return best
+  return cutDown(body, first, { candidates, attempt }, { runs: 250, ms: 60_000 })
 }
 
 /** Plainer bodies, the boldest cuts first. */

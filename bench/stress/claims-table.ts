@@ -1,4 +1,4 @@
-import type { ClaimsOptions } from '../../packages/holdfast/src/claims/index.ts'
+import type { ClaimsOptions } from '../../packages/holdfast/src/entries/claims.ts'
 
 /** How long a claim lasts, and how often anybody looks for those that are over. */
 export const leaseMs = 1_500

@@ -1,10 +1,9 @@
 /** One process that works on tasks until it is told to stop, or killed; see claims-attack.ts. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Pool, type PoolClient } from 'pg'
-import type { Claim } from '../../packages/holdfast/src/claims/index.ts'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
-import { createHoldfast, isHoldfastError } from '../../packages/holdfast/src/index.ts'
-import { batch, sweepMs, type TaskRow, taskOptions } from './claims-table.ts'
+import type { Claim } from '../../packages/holdfast/src/entries/claims.ts'
+import { isHoldfastError } from '../../packages/holdfast/src/errors.ts'
+import { openClaimsStore } from './claims-store.ts'
+import { batch, sweepMs, type TaskRow } from './claims-table.ts'
 
 /** How a process works: by the loop of ours, batch by batch, or without looking at the token. */
 export type WorkerMode = 'run' | 'batch' | 'unfenced'
@@ -12,12 +11,10 @@ export type WorkerMode = 'run' | 'batch' | 'unfenced'
 const [url = '', mode = 'batch'] = process.argv.slice(2)
 /** How long the work on a batch takes. */
 const mostMs = 40
-const pool = new Pool({ connectionString: url, max: 8 })
-// The server ends transactions of processes that were paused in them.
-pool.on('error', () => undefined)
-pool.on('connect', (client) => void client.on('error', () => undefined))
-const hf = createHoldfast(fromPg(pool))
-const tasks = hf.claims<TaskRow>(taskOptions)
+/** Handlers that keep a connection leave some of these to heartbeats. */
+const connections = 8
+const store = await openClaimsStore(url, connections)
+const { claims: tasks } = store
 let stopping = false
 process.on('disconnect', () => {
   stopping = true
@@ -32,21 +29,12 @@ async function work(): Promise<void> {
   await pause(Math.random() * mostMs)
 }
 
-async function effects(tx: PoolClient, ids: readonly string[]): Promise<void> {
-  await tx.query('INSERT INTO effect SELECT unnest($1::bigint[]), $2', [ids, process.pid])
-}
-
 async function finish(claims: readonly Claim<TaskRow>[]): Promise<void> {
   const ids = claims.map(({ row }) => row.id)
-  await hf.transaction(async (tx) => {
-    await effects(tx, ids)
-    if (mode === 'unfenced') {
-      // What most do: by id, and by the status, which is true again for the next owner.
-      await tx.query(
-        `UPDATE task SET status = 'done' WHERE id = ANY ($1::bigint[]) AND status = 'claimed'`,
-        [ids],
-      )
-    } else await tasks.complete(tx, claims)
+  await store.transaction(async (tx) => {
+    await store.effects(tx, ids)
+    if (mode === 'unfenced') await store.finishUnfenced(tx, ids)
+    else await tasks.complete(tx, claims)
   })
 }
 
@@ -80,12 +68,13 @@ async function batches(): Promise<void> {
 
 async function loop(): Promise<void> {
   const worker = await tasks.run({
-    concurrency: batch,
+    // No more than leave a connection: not every client tells how many it has.
+    concurrency: connections - 1,
     recoverEvery: sweepMs,
     poll: { min: 10, max: 50 },
     transactionHandler: async (tx, { id }) => {
       await work()
-      await effects(tx, [id])
+      await store.effects(tx, [id])
     },
   })
   while (!stopping) await pause(20)
@@ -93,4 +82,4 @@ async function loop(): Promise<void> {
 }
 
 await (mode === 'run' ? loop() : batches())
-await pool.end()
+await store[Symbol.asyncDispose]()

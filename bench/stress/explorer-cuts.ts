@@ -13,11 +13,13 @@ export function isExplorerControl(name: string): name is ExplorerControl {
 export const explorerCuts: Readonly<Record<ExplorerControl, Cuts>> = {
   /** Whoever waits for something other than SQL for 25 ms is idle, and serial orders begin all flows at once. */
   x1: {
-    'run/rest.ts': [
+    'run/play/rest.ts': [
       [/known !== undefined \|\| play\.serial\s*\? hangMs[^]*?: unknownMs/g, 'graceMs'],
     ],
-    'run/play.ts': [[/else play\.uncontrolled \?\?= idle\.what/g, '']],
-    'run/schedule.ts': [[/if \(!serial\) while \(beginNext\(play\)\)/g, 'while (beginNext(play))']],
+    'run/play/play.ts': [[/else play\.uncontrolled \?\?= idle\.what/g, '']],
+    'run/play/schedule.ts': [
+      [/if \(!serial\) while \(beginNext\(play\)\)/g, 'while (beginNext(play))'],
+    ],
     'search/serial-oracle.ts': [[/\|\| isSerial\(run\)\) return run/g, '|| true) return run']],
   },
   /** Each serial order is run once, so nothing is learnt of chance, not even by how words look; and serial orders are judged. */
@@ -26,7 +28,7 @@ export const explorerCuts: Readonly<Record<ExplorerControl, Cuts>> = {
       [/if \(run\.trouble === undefined\) await this\.#learn\(order, run\)/g, ''],
     ],
     'search/search.ts': [[/found === undefined \|\| !isSerial\(run\)/g, 'true']],
-    'search/text-parts.ts': [
+    'search/compare/text-parts.ts': [
       [/if \(drawnKey\.test\(text\)\) return true/g, 'if (text) return false'],
     ],
     'search/proof.ts': [
@@ -38,14 +40,14 @@ export const explorerCuts: Readonly<Record<ExplorerControl, Cuts>> = {
   },
   /** Of several tables of one name the text is believed to mean none of them. */
   x4: {
-    'run/names.ts': [
+    'run/statement/names.ts': [
       [/name\.schema === undefined \|\| name\.schema === schema/g, 'schema !== ""'],
       [/if \(!second\) return first/g, 'return second ? undefined : first'],
     ],
   },
   /** An answer with a random value in it is not compared at all, and that costs nothing. */
   x7: {
-    'search/comparison.ts': [
+    'search/compare/comparison.ts': [
       [
         /left\.ends\.forEach\(\(end, flow\) => \{/g,
         'left.ends.forEach((end, flow) => { if (JSON.stringify(end) !== JSON.stringify(right.ends[flow])) this.#unsteady.add(flow);',

@@ -19,6 +19,6 @@ export const hostileCuts: Readonly<Record<HostileControl, Cuts>> = {
   },
   /** What was done once in one scope counts as done in all. */
   shared: {
-    'once/index.ts': [[/scope: keyText\(scope, 'scope'\)/g, "scope: 'all'"]],
+    'once/call.ts': [[/scope: keyText\(scope, 'scope'\)/g, "scope: 'all'"]],
   },
 }

@@ -9,10 +9,12 @@ const ttlMs = 2_000
 export async function handOvers(
   url: string,
   times: number,
+  ways: readonly ('by lease' | 'by session')[],
   progress: (text: string) => void,
 ): Promise<string[]> {
   const notes: string[] = []
-  for (const bySession of [false, true]) {
+  for (const way of ways) {
+    const bySession = way === 'by session'
     for (const killed of [false, true]) {
       const took: number[] = []
       for (let time = 0; time < times; time += 1) {
@@ -21,7 +23,7 @@ export async function handOvers(
       }
       const sorted = took.toSorted((a, b) => a - b)
       const note =
-        `hand-over ${bySession ? 'by session' : 'by lease'}, leader ${killed ? 'killed' : 'resigns'}: ` +
+        `hand-over ${way}, leader ${killed ? 'killed' : 'resigns'}: ` +
         `${Math.round(sorted[Math.floor(times / 2)] ?? 0)} ms in the middle, ` +
         `${Math.round(sorted.at(-1) ?? 0)} ms at most (ttl ${ttlMs} ms, ${times} times)`
       notes.push(note)

@@ -1,9 +1,7 @@
 /** The program of a process that holds leases, or leads, and does not know that it is paused. */
 import { setTimeout as after } from 'node:timers/promises'
 import { isHoldfastError } from '../../packages/holdfast/src/errors.ts'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
-import { createHoldfast } from '../../packages/holdfast/src/index.ts'
-import { openPool } from '../harness/open-pool.ts'
+import { openLeaseStore } from './lease-store.ts'
 
 export interface HoldTask {
   readonly kind: 'hold'
@@ -30,8 +28,8 @@ export type HolderNews =
 
 const tell = (news: HolderNews): void => void process.send?.(news)
 const [url = ''] = process.argv.slice(2)
-const pool = await openPool(url, 4)
-const hf = createHoldfast(fromPg(pool))
+const store = await openLeaseStore(url, 4)
+const hf = store.open()
 let enough = new AbortController()
 
 async function hold({ name, ttlMs, guarded }: HoldTask): Promise<void> {
@@ -43,10 +41,7 @@ async function hold({ name, ttlMs, guarded }: HoldTask): Promise<void> {
     try {
       await hf.transaction(async (tx) => {
         if (guarded) await lease.guard(tx)
-        await tx.query('INSERT INTO written (lease, token) VALUES ($1, $2)', [
-          name,
-          String(lease.token),
-        ])
+        await store.write(tx, name, lease.token)
       })
       writes += 1
       // So that it can be stopped between two writes as well as inside of one.
@@ -61,8 +56,9 @@ async function hold({ name, ttlMs, guarded }: HoldTask): Promise<void> {
 }
 
 async function lead({ name, ttlMs, bySession }: LeadTask): Promise<void> {
-  const session = bySession ? { session: fromPg(pool) } : {}
-  await hf.leader({ name, ttl: ttlMs, ...session }).run(
+  const options = { name, ttl: ttlMs }
+  const leader = bySession ? store.leaderBySession?.(options) : hf.leader(options)
+  await leader?.run(
     async (term) => {
       tell({ kind: 'has', token: String(term.token) })
       await new Promise((resolve) => {

@@ -1,8 +1,8 @@
 import { waitUntil } from '@holdfast/testkit'
-import type { PoolClient } from 'pg'
-import { type Holdfast, isHoldfastError } from '../../packages/holdfast/src/index.ts'
-import type { Lease } from '../../packages/holdfast/src/leases/index.ts'
+import { isHoldfastError } from '../../packages/holdfast/src/errors.ts'
+import type { Lease } from '../../packages/holdfast/src/entries/leases.ts'
 import type { Random } from '../harness/random.ts'
+import type { LeaseFace, LeaseStore } from './lease-store.ts'
 
 /** How the protected write is fenced: as it should be, not at all, or by a look without a lock. */
 export type Fence = 'guard' | 'none' | 'look'
@@ -17,8 +17,9 @@ const ttlMs = 100
 
 interface Round {
   /** Two applications: neither is inside the other's transaction. */
-  readonly holder: Holdfast<PoolClient>
-  readonly other: Holdfast<PoolClient>
+  readonly holder: LeaseFace<unknown>
+  readonly other: LeaseFace<unknown>
+  readonly store: LeaseStore<unknown>
   readonly name: string
   readonly random: Random
   readonly fence: Fence
@@ -30,7 +31,7 @@ interface Round {
  * old holder's that has to be refused. Gives what went wrong.
  */
 export async function playOrder(round: Round): Promise<string | undefined> {
-  const { holder, name, random } = round
+  const { holder, store, name, random } = round
   const steps = transactions[random.integer(0, 1)] ?? transactions[0]
   const place = random.integer(0, steps.length)
   const inTime = steps.indexOf('check') >= place
@@ -45,8 +46,8 @@ export async function playOrder(round: Round): Promise<string | undefined> {
         reached = true
         await (inTime ? successor.takes() : successor.isKeptOut())
       }
-      if (step === 'check') await check(tx, lease, round.fence)
-      if (step === 'write') await write(tx, lease)
+      if (step === 'check') await check(store, tx, lease, round.fence)
+      if (step === 'write') await store.write(tx, name, lease.token)
     }
   })
   // On a machine so slow that the lease was over before anybody came, the check is right; the round shows nothing.
@@ -57,8 +58,8 @@ export async function playOrder(round: Round): Promise<string | undefined> {
   // Who was past the check came first. Now it is somebody else's turn, and the next write is stale.
   await successor.takes()
   const late = await attempt(holder, async (tx) => {
-    await check(tx, lease, round.fence)
-    await write(tx, lease)
+    await check(store, tx, lease, round.fence)
+    await store.write(tx, name, lease.token)
   })
   return late === 'refused' ? undefined : `${where}: a later write was ${late}`
 }
@@ -86,12 +87,12 @@ class Successor {
   }
 
   async #comesIn(): Promise<boolean> {
-    const { other, name } = this.#round
+    const { other, store, name } = this.#round
     const lease = await other.leases.tryAcquire(name, { ttl: '1 min', renew: false })
     if (lease === undefined) return false
     await other.transaction(async (tx) => {
       await lease.guard(tx)
-      await write(tx, lease)
+      await store.write(tx, name, lease.token)
     })
     return true
   }
@@ -100,8 +101,8 @@ class Successor {
 class StaleLook extends Error {}
 
 async function attempt(
-  hf: Holdfast<PoolClient>,
-  body: (tx: PoolClient) => Promise<void>,
+  hf: LeaseFace<unknown>,
+  body: (tx: unknown) => Promise<void>,
 ): Promise<'done' | 'refused'> {
   try {
     await hf.transaction(body)
@@ -112,19 +113,14 @@ async function attempt(
   }
 }
 
-async function check(tx: PoolClient, lease: Lease<PoolClient>, fence: Fence): Promise<void> {
+async function check(
+  store: LeaseStore<unknown>,
+  tx: unknown,
+  lease: Lease<unknown>,
+  fence: Fence,
+): Promise<void> {
   if (fence === 'guard') await lease.guard(tx)
   if (fence !== 'look') return
-  const { rows } = await tx.query<{ token: string }>(
-    'SELECT token FROM holdfast.lease WHERE name = $1',
-    [lease.name],
-  )
-  if (rows[0]?.token !== String(lease.token)) throw new StaleLook('the token is not ours')
-}
-
-async function write(tx: PoolClient, lease: Lease<PoolClient>): Promise<void> {
-  await tx.query('INSERT INTO written (lease, token) VALUES ($1, $2)', [
-    lease.name,
-    String(lease.token),
-  ])
+  if ((await store.lookAt(tx, lease.name)) === String(lease.token)) return
+  throw new StaleLook('the token is not ours')
 }

@@ -1,16 +1,13 @@
 import { setTimeout as after } from 'node:timers/promises'
-import { startPostgres, waitUntil } from '@holdfast/testkit'
-import type { Pool } from 'pg'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
-import { createHoldfast } from '../../packages/holdfast/src/index.ts'
-import { migrate } from '../../packages/holdfast/src/schema/index.ts'
+import { waitUntil } from '@holdfast/testkit'
+import { startEngine } from '../engines/engine.ts'
 import { type Budget, rounds, seconds as lasting } from '../harness/budget.ts'
-import { openPool } from '../harness/open-pool.ts'
 import { randomFor } from '../harness/random.ts'
 import type { StressScenario } from '../harness/stress-scenario.ts'
 import { HolderProcess } from './holder-process.ts'
 import { handOvers } from './lease-hand-overs.ts'
 import { type Fence, playOrder } from './lease-orders.ts'
+import { type LeaseStore, openLeaseStore } from './lease-store.ts'
 
 const pausedRounds = 100
 const orderRounds = 900
@@ -22,39 +19,42 @@ const [pausedShare, orderShare] = [0.25, 0.35]
 
 export const leases: StressScenario = {
   about: 'holders paused past their lease while others take over, and hand-over of leadership',
-  async run({ seconds, seed, progress }) {
-    progress('starting PostgreSQL')
-    await using server = await startPostgres()
+  engines: ['postgres', 'mariadb', 'mysql'],
+  async run({ engine, seconds, seed, progress }) {
+    progress(`starting ${engine}`)
+    await using server = await startEngine(engine)
     const url = await server.createDatabase('leases')
-    const pool = await openPool(url, 2 * together)
-    await migrate(fromPg(pool))
-    await pool.query(
-      'CREATE TABLE written (seq bigserial PRIMARY KEY, lease text NOT NULL, token bigint NOT NULL)',
-    )
+    const store = await openLeaseStore(url, 2 * together)
+    await store.prepare()
     try {
       const budgets = {
         paused: seconds === undefined ? rounds(pausedRounds) : lasting(seconds * pausedShare),
         orders: seconds === undefined ? rounds(orderRounds) : lasting(seconds * orderShare),
       }
-      const paused = await pause(pool, url, seed, 'paused', budgets.paused, true, progress)
+      const paused = await pause(store, url, seed, 'paused', budgets.paused, true, progress)
       progress('chosen orders')
-      const orders = await play(pool, 'orders', seed, budgets.orders, 'guard')
+      const orders = await play(store, 'orders', seed, budgets.orders, 'guard')
       const violations = [...paused.violations, ...orders.violations]
-      const stale = await staleWrites(pool)
+      const stale = await store.staleWrites()
       if (stale > 0) violations.push(`${stale} writes came after those of a later holder`)
 
       progress('controls')
-      await pool.query('TRUNCATE written')
-      await pause(pool, url, seed, 'unguarded', rounds(1), false, progress)
-      const unguarded = await staleWrites(pool)
-      await pool.query('TRUNCATE written')
-      await play(pool, 'none', seed, rounds(24), 'none')
-      const none = await staleWrites(pool)
-      await pool.query('TRUNCATE written')
-      await play(pool, 'look', seed, rounds(48), 'look')
-      const look = await staleWrites(pool)
+      await store.forgetWrites()
+      await pause(store, url, seed, 'unguarded', rounds(1), false, progress)
+      const unguarded = await store.staleWrites()
+      await store.forgetWrites()
+      await play(store, 'none', seed, rounds(24), 'none')
+      const none = await store.staleWrites()
+      await store.forgetWrites()
+      await play(store, 'look', seed, rounds(48), 'look')
+      const look = await store.staleWrites()
 
-      const handOverNotes = await handOvers(url, seconds === undefined ? 5 : 1, progress)
+      const handOverNotes = await handOvers(
+        url,
+        seconds === undefined ? 5 : 1,
+        store.leaderBySession === undefined ? ['by lease'] : ['by lease', 'by session'],
+        progress,
+      )
       return {
         operations: paused.rounds + orders.rounds,
         violations,
@@ -73,7 +73,7 @@ export const leases: StressScenario = {
         ],
       }
     } finally {
-      await pool.end()
+      await store[Symbol.asyncDispose]()
     }
   },
 }
@@ -86,7 +86,7 @@ interface Refusals {
 
 /** Real processes, really stopped, wherever they happen to be. */
 async function pause(
-  pool: Pool,
+  store: LeaseStore<unknown>,
   url: string,
   seed: number,
   label: string,
@@ -94,7 +94,7 @@ async function pause(
   guarded: boolean,
   progress: (text: string) => void,
 ): Promise<Refusals & { waited: number }> {
-  const hf = createHoldfast(fromPg(pool))
+  const hf = store.open()
   const violations: string[] = []
   let [round, refused, waited] = [0, 0, 0]
   await using holder = await HolderProcess.start(url)
@@ -116,14 +116,14 @@ async function pause(
       next = await hf.leases.acquire(name, { ttl: '1 min', renew: false, retryEvery: 5 })
     }
     const { token } = next
-    await pool.query('INSERT INTO written (lease, token) VALUES ($1, $2)', [name, String(token)])
+    await hf.transaction(async (tx) => await store.write(tx, name, token))
     holder.resume()
     if (guarded) {
       const news = await holder.hears('refused', 'trouble')
       if (news.kind === 'refused') refused += 1
       else violations.push(`${name}: ${news.what}`)
     } else {
-      await waitUntil('it writes again', async () => (await staleWrites(pool)) > 0 || undefined)
+      await waitUntil('it writes again', async () => (await store.staleWrites()) > 0 || undefined)
       holder.send('enough')
       await holder.hears('enough')
     }
@@ -134,13 +134,13 @@ async function pause(
 
 /** Orders that a seed chooses, several at once, each about a lease of its own. */
 async function play(
-  pool: Pool,
+  store: LeaseStore<unknown>,
   label: string,
   seed: number,
   budget: Budget,
   fence: Fence,
 ): Promise<Refusals> {
-  const [holder, other] = [createHoldfast(fromPg(pool)), createHoldfast(fromPg(pool))]
+  const [holder, other] = [store.open(), store.open()]
   const violations: string[] = []
   let round = 0
   const player = async (): Promise<void> => {
@@ -148,20 +148,17 @@ async function play(
       const number = round
       round += 1
       const random = randomFor(seed, number)
-      const wrong = await playOrder({ holder, other, name: `${label}-${number}`, random, fence })
+      const wrong = await playOrder({
+        holder,
+        other,
+        store,
+        name: `${label}-${number}`,
+        random,
+        fence,
+      })
       if (wrong !== undefined) violations.push(wrong)
     }
   }
   await Promise.all(Array.from({ length: together }, player))
   return { rounds: round, refused: round - violations.length, violations }
-}
-
-/** Writes of a holder that came after one of its successor's. */
-async function staleWrites(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ stale: number }>(
-    `SELECT count(*)::int AS stale FROM (
-       SELECT token, max(token) OVER (PARTITION BY lease ORDER BY seq) AS highest FROM written
-     ) w WHERE token < highest`,
-  )
-  return rows[0]?.stale ?? 0
 }

@@ -1,7 +1,7 @@
 /** One process with several claimers; see limit-attack.ts. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Driver } from '../../packages/holdfast/src/core/driver.ts'
-import type { ClaimsOptions } from '../../packages/holdfast/src/claims/index.ts'
+import type { ClaimsOptions } from '../../packages/holdfast/src/entries/claims.ts'
 import { leaseSettings } from '../../packages/holdfast/src/claims/layout.ts'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { claimRows } from '../../packages/holdfast/src/engines/postgres/claims/claims.ts'

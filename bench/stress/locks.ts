@@ -1,4 +1,4 @@
-import { startPostgres } from '@holdfast/testkit'
+import { startEngine } from '../engines/engine.ts'
 import { rounds, seconds as lasting } from '../harness/budget.ts'
 import type { StressScenario } from '../harness/stress-scenario.ts'
 import { oppositeOrders } from './opposite-orders.ts'
@@ -10,12 +10,11 @@ const orderShare = 0.35
 
 export const locks: StressScenario = {
   about: 'room for one with many takers, and many keys in opposite orders',
-  async run({ seconds, seed, progress }) {
-    progress('starting PostgreSQL')
-    await using server = await startPostgres({
-      // Deadlocks of the control are to be found at once.
-      settings: { deadlock_timeout: '20ms' },
-    })
+  engines: ['postgres', 'mariadb', 'mysql'],
+  async run({ engine, seconds, seed, progress }) {
+    progress(`starting ${engine}`)
+    // Deadlocks of the control are to be found at once.
+    await using server = await startEngine(engine, { deadlockMs: 20 })
     const room = await roomForOne({
       url: await server.createDatabase('room'),
       seed,

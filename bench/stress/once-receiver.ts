@@ -1,14 +1,10 @@
 /** One process that receives webhooks, and may be killed while it works on them; see once.ts. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Pool, PoolClient } from 'pg'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
-import { createHoldfast, type Holdfast } from '../../packages/holdfast/src/index.ts'
-import { openPool } from '../harness/open-pool.ts'
 import type { FromReceiver, ToReceiver } from './once.ts'
+import { type OnceStore, openOnceStore } from './once-store.ts'
 
-let pool: Pool
-let hf: Holdfast<PoolClient>
+let store: OnceStore<unknown>
 
 process.on('disconnect', () => process.exit(0))
 process.on('message', (message: ToReceiver) => {
@@ -20,8 +16,7 @@ process.on('message', (message: ToReceiver) => {
 
 async function handle(message: ToReceiver): Promise<FromReceiver> {
   if (message.kind === 'open') {
-    pool = await openPool(message.url, message.connections)
-    hf = createHoldfast(fromPg(pool))
+    store = await openOnceStore(message.url, message.connections, message.weakened)
     return { kind: 'ready' }
   }
   const answers = await Promise.all(
@@ -32,12 +27,12 @@ async function handle(message: ToReceiver): Promise<FromReceiver> {
 
 /** Half of them in a transaction of their own, half in one of the application's. */
 async function receive(webhook: string, at: number): Promise<string> {
-  const body = async (tx: PoolClient): Promise<string> => {
+  const body = async (tx: unknown): Promise<string> => {
     const id = randomUUID()
-    await tx.query('INSERT INTO effect VALUES ($1, $2)', [webhook, id])
+    await store.effect(tx, webhook, id)
     await pause(2)
     return id
   }
-  if (at % 2 === 0) return (await hf.once(webhook, body)).result
-  return await hf.transaction(async (tx) => (await hf.once(tx, webhook, body)).result)
+  if (at % 2 === 0) return await store.once(webhook, body)
+  return await store.transaction(async (tx) => await store.onceIn(tx, webhook, body))
 }

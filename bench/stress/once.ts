@@ -1,18 +1,20 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once as event } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import { startPostgres, withClient } from '@holdfast/testkit'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
-import { migrateFiles } from '../../packages/holdfast/src/schema/migrate.ts'
-import { ownFiles, type SchemaFiles } from '../../packages/holdfast/src/schema/schema-files.ts'
+import { startEngine } from '../engines/engine.ts'
 import { type Budget, rounds, seconds as lasting } from '../harness/budget.ts'
-import { openPool } from '../harness/open-pool.ts'
 import { randomFor } from '../harness/random.ts'
 import type { StressScenario } from '../harness/stress-scenario.ts'
-import { withoutUniqueKeys } from './once-weakened.ts'
+import { openOnceStore } from './once-store.ts'
 
 export type ToReceiver =
-  | { readonly kind: 'open'; readonly url: string; readonly connections: number }
+  | {
+      readonly kind: 'open'
+      readonly url: string
+      readonly connections: number
+      /** The control: without what makes a key unique. */
+      readonly weakened: boolean
+    }
   | { readonly kind: 'receive'; readonly webhook: string; readonly duplicates: number }
 
 export type FromReceiver =
@@ -31,21 +33,21 @@ const controlRounds = 20
 
 export const once: StressScenario = {
   about: `${duplicates} duplicates of one webhook at once in ${processes} processes, some killed`,
-  async run({ seconds, seed, progress }) {
-    progress('starting PostgreSQL')
-    await using server = await startPostgres()
+  engines: ['postgres', 'mariadb', 'mysql'],
+  async run({ engine, seconds, seed, progress }) {
+    progress(`starting ${engine}`)
+    await using server = await startEngine(engine)
     // Counted from when everybody is there.
     const budget = (): Budget =>
       seconds === undefined ? rounds(fullRounds) : lasting(seconds * roundsShare)
     const url = await server.createDatabase('once')
-    const played = await play(url, ownFiles(), budget, seed, true, progress)
+    const played = await play(url, false, budget, seed, progress)
     const weakUrl = await server.createDatabase('weakened')
     const weak = await play(
       weakUrl,
-      withoutUniqueKeys(),
+      true,
       () => rounds(controlRounds),
       seed,
-      false,
       () => undefined,
     )
     return {
@@ -70,45 +72,38 @@ interface Played {
 
 async function play(
   url: string,
-  files: SchemaFiles,
+  weakened: boolean,
   begin: () => Budget,
   seed: number,
-  kills: boolean,
   progress: (text: string) => void,
 ): Promise<Played> {
-  const pool = await openPool(url, 1)
-  await migrateFiles(fromPg(pool), files)
-  await pool.end()
-  return await withClient(url, async (client) => {
-    await client.query('CREATE TABLE effect (webhook text NOT NULL, id uuid NOT NULL)')
-    await using receivers = await openReceivers(url)
-    const violations: string[] = []
-    const budget = begin()
-    let [round, killed, answers] = [0, 0, 0]
-    // The control ends with what it was looking for.
-    for (; budget.allows(round) && (kills || violations.length === 0); round += 1) {
-      const webhook = `webhook-${round}`
-      const random = randomFor(seed, round)
-      const victim = kills && round % killEvery === 1 ? random.integer(0, processes - 1) : undefined
-      const afterMs = random.integer(killAfterMs.least, killAfterMs.most)
-      const given = await receivers.round(webhook, victim, afterMs)
-      if (victim !== undefined) killed += 1
-      // Who heard nothing asks again; by now somebody has done it.
-      given.push(...(await receivers.one(webhook)))
-      answers += given.length
-      const { rows } = await client.query<{ id: string }>(
-        'SELECT id FROM effect WHERE webhook = $1',
-        [webhook],
-      )
-      if (rows.length !== 1) violations.push(`${webhook} had ${rows.length} effects`)
-      const different = given.filter((answer) => answer !== rows[0]?.id)
-      if (different.length > 0) {
-        violations.push(`${webhook} was answered otherwise ${different.length} times`)
-      }
-      if (round % 50 === 49) progress(`${round + 1} webhooks, ${killed} processes killed`)
+  const kills = !weakened
+  await using store = await openOnceStore(url, 1, weakened)
+  await store.prepare(weakened)
+  await using receivers = await openReceivers(url, weakened)
+  const violations: string[] = []
+  const budget = begin()
+  let [round, killed, answers] = [0, 0, 0]
+  // The control ends with what it was looking for.
+  for (; budget.allows(round) && (kills || violations.length === 0); round += 1) {
+    const webhook = `webhook-${round}`
+    const random = randomFor(seed, round)
+    const victim = kills && round % killEvery === 1 ? random.integer(0, processes - 1) : undefined
+    const afterMs = random.integer(killAfterMs.least, killAfterMs.most)
+    const given = await receivers.round(webhook, victim, afterMs)
+    if (victim !== undefined) killed += 1
+    // Who heard nothing asks again; by now somebody has done it.
+    given.push(...(await receivers.one(webhook)))
+    answers += given.length
+    const effects = await store.effectsOf(webhook)
+    if (effects.length !== 1) violations.push(`${webhook} had ${effects.length} effects`)
+    const different = given.filter((answer) => answer !== effects[0])
+    if (different.length > 0) {
+      violations.push(`${webhook} was answered otherwise ${different.length} times`)
     }
-    return { rounds: round, killed, answers, violations }
-  })
+    if (round % 50 === 49) progress(`${round + 1} webhooks, ${killed} processes killed`)
+  }
+  return { rounds: round, killed, answers, violations }
 }
 
 interface Receivers extends AsyncDisposable {
@@ -118,11 +113,11 @@ interface Receivers extends AsyncDisposable {
   one(webhook: string): Promise<readonly string[]>
 }
 
-async function openReceivers(url: string): Promise<Receivers> {
+async function openReceivers(url: string, weakened: boolean): Promise<Receivers> {
   const each = duplicates / processes
   const open = async (): Promise<ChildProcess> => {
     const child = fork(new URL('./once-receiver.ts', import.meta.url), { stdio: 'inherit' })
-    await ask(child, { kind: 'open', url, connections: each })
+    await ask(child, { kind: 'open', url, connections: each, weakened })
     return child
   }
   const all = await Promise.all(Array.from({ length: processes }, open))

@@ -1,18 +1,13 @@
-import type { PostgresServer } from '@holdfast/testkit'
-import type { Pool, PoolClient } from 'pg'
-import { sqlStateOf } from '../../packages/holdfast/src/core/sql-state.ts'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
-import { createHoldfast, lockKey } from '../../packages/holdfast/src/index.ts'
+import { lockKey } from '../../packages/holdfast/src/core/locks/lock-key.ts'
+import type { EngineServer } from '../engines/engine.ts'
 import { type Budget, seconds } from '../harness/budget.ts'
-import { deadlocksIn } from '../harness/deadlocks-in.ts'
-import { openPool } from '../harness/open-pool.ts'
 import { randomFor } from '../harness/random.ts'
 import type { StressResult } from '../harness/stress-scenario.ts'
+import { type LockStore, openLockStore } from './lock-store.ts'
 
 const connections = 16
 /** Few, so that almost every acquisition meets others. */
 const keys: readonly string[] = Array.from({ length: 10 }, (_, index) => `key-${index}`)
-const deadlock = '40P01'
 /** The control ends at its first deadlock, which takes it a fraction of this. */
 const controlSeconds = 20
 
@@ -28,7 +23,7 @@ function keysOf(seed: number, operation: number): string[] {
  * deadlock; by hand, one by one, there is.
  */
 export async function oppositeOrders(task: {
-  readonly server: PostgresServer
+  readonly server: Pick<EngineServer, 'createDatabase'>
   readonly seed: number
   readonly budget: Budget
   readonly progress: (text: string) => void
@@ -56,35 +51,31 @@ async function guardedOrders(
   const violations: string[] = []
   /** Who is inside, by key: the server's word is not the only one we take for exclusion. */
   const inside = new Map<string, number>()
-  const operations = await spread(url, budget, progress, (pool) => {
-    const hf = createHoldfast(fromPg(pool))
-    return async (operation) => {
-      const wanted = keysOf(seed, operation)
-      const alone = async (tx: PoolClient): Promise<void> => {
-        for (const key of wanted) {
-          const other = inside.get(key)
-          if (other !== undefined) violations.push(`${operation} and ${other} both hold ${key}`)
-          inside.set(key, operation)
-        }
-        // Time in which someone who should be outside could come in.
-        await tx.query('SELECT 1')
-        for (const key of wanted) inside.delete(key)
+  const before = await sideCount(url)
+  await using store = await openLockStore(url, connections)
+  await store.prepare()
+  const operations = await spread(budget, progress, async (operation) => {
+    const wanted = keysOf(seed, operation)
+    const alone = async (tx: unknown): Promise<void> => {
+      for (const key of wanted) {
+        const other = inside.get(key)
+        if (other !== undefined) violations.push(`${operation} and ${other} both hold ${key}`)
+        inside.set(key, operation)
       }
-      try {
-        await hf.guard(
-          wanted.map((key) => lockKey('stress-order', key)),
-          alone,
-          {
-            waitMs: 60_000,
-            onRetry: ({ reason }) => void violations.push(`${operation} was retried: ${reason}`),
-          },
-        )
-      } catch (error) {
-        violations.push(`${operation} failed: ${String(error)}`)
-      }
+      // Time in which someone who should be outside could come in.
+      await store.linger(tx)
+      for (const key of wanted) inside.delete(key)
+    }
+    const keysWanted = wanted.map((key) => lockKey('stress-order', key))
+    const onRetry = ({ reason }: { reason: string }): void =>
+      void violations.push(`${operation} was retried: ${reason}`)
+    try {
+      await store.guard(keysWanted, alone, { wait: 60_000, onRetry })
+    } catch (error) {
+      violations.push(`${operation} failed: ${String(error)}`)
     }
   })
-  const deadlocks = await deadlocksIn(url)
+  const deadlocks = (await store.deadlocks()) - before
   if (deadlocks > 0) violations.push(`the server counted ${deadlocks} deadlocks`)
   return { operations, violations }
 }
@@ -96,36 +87,27 @@ async function unsortedOrders(
   let seen = 0
   const time = seconds(controlSeconds)
   const budget: Budget = { allows: (done) => seen === 0 && time.allows(done) }
-  const operations = await spread(url, budget, undefined, (pool) => async (operation) => {
-    const client = await pool.connect()
-    try {
-      await client.query('BEGIN')
-      for (const key of keysOf(seed, operation)) {
-        const { lock } = lockKey('stress-order', key)
-        if (lock.kind !== 'bigint') throw new Error('keys of ours are numbers')
-        await client.query('SELECT pg_advisory_xact_lock($1)', [lock.id])
-      }
-      await client.query('COMMIT')
-    } catch (error) {
-      if (sqlStateOf(error) !== deadlock) throw error
-      seen += 1
-      await client.query('ROLLBACK')
-    } finally {
-      client.release()
-    }
+  const before = await sideCount(url)
+  await using store = await openLockStore(url, connections)
+  await store.prepare()
+  const operations = await spread(budget, undefined, async (operation) => {
+    if (await store.takeInOrder(keysOf(seed, operation))) seen += 1
   })
-  return { operations, deadlocks: await deadlocksIn(url) }
+  return { operations, deadlocks: (await store.deadlocks()) - before }
+}
+
+/** Some servers count for all their databases. */
+async function sideCount(url: string): Promise<number> {
+  await using store: LockStore<unknown> = await openLockStore(url, 1)
+  return await store.deadlocks()
 }
 
 /** Runs numbered operations on all connections until the budget is spent; gives their number. */
 async function spread(
-  url: string,
   budget: Budget,
   progress: ((text: string) => void) | undefined,
-  prepare: (pool: Pool) => (operation: number) => Promise<void>,
+  operate: (operation: number) => Promise<void>,
 ): Promise<number> {
-  const pool = await openPool(url, connections)
-  const operate = prepare(pool)
   let started = 0
   const worker = async (): Promise<void> => {
     while (budget.allows(started)) {
@@ -135,10 +117,6 @@ async function spread(
       if (started % 1_000 === 0) progress?.(`opposite orders: ${started} acquisitions`)
     }
   }
-  try {
-    await Promise.all(Array.from({ length: connections }, worker))
-  } finally {
-    await pool.end()
-  }
+  await Promise.all(Array.from({ length: connections }, worker))
   return started
 }

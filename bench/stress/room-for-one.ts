@@ -1,7 +1,7 @@
-import { withClient } from '@holdfast/testkit'
 import type { Budget } from '../harness/budget.ts'
 import type { StressResult } from '../harness/stress-scenario.ts'
 import { startTeam, type Team } from '../harness/team.ts'
+import { type Exclusion, openLockStore } from './lock-store.ts'
 
 export interface RoomSetup {
   readonly url: string
@@ -11,8 +11,8 @@ export interface RoomSetup {
 
 export interface RoomOrder {
   readonly round: number
-  /** Without the lock this is the control. */
-  readonly locked: boolean
+  /** All but a guard are controls. */
+  readonly exclusion: Exclusion
 }
 
 export interface RoomReport {
@@ -23,8 +23,13 @@ export interface RoomReport {
 
 const processes = 2
 const callers = 50
-/** The control ends at its first over-acceptance. */
+/** A control ends at its first over-acceptance. */
 const controlRounds = 50
+const controlNames: Readonly<Record<Exclusion, string>> = {
+  guard: 'guard',
+  none: 'no_lock',
+  'session lock': 'lock_released_before_commit',
+}
 
 /**
  * Room for one, many takers: in each round every caller of every process checks whether the room is
@@ -37,10 +42,8 @@ export async function roomForOne(task: {
   readonly progress: (text: string) => void
 }): Promise<StressResult> {
   const { url, seed, budget, progress } = task
-  await withClient(url, async (client) => {
-    await client.query('CREATE TABLE room (round int NOT NULL, taker text NOT NULL)')
-    await client.query('CREATE INDEX ON room (round)')
-  })
+  await using store = await openLockStore(url, 1)
+  await store.prepare()
   const setup: RoomSetup = { url, seed, callers }
   await using team = await startTeam<RoomSetup, RoomOrder, RoomReport>(
     new URL('./room-callers.ts', import.meta.url),
@@ -51,29 +54,35 @@ export async function roomForOne(task: {
   const violations: string[] = []
   let round = 0
   for (; budget.allows(round); round += 1) {
-    const { accepted, troubles } = await play(team, { round, locked: true })
+    const { accepted, troubles } = await play(team, { round, exclusion: 'guard' })
     if (accepted !== 1) violations.push(`round ${round}: ${accepted} callers were accepted`)
     violations.push(...troubles.map((trouble) => `round ${round}: ${trouble}`))
     if (round % 20 === 19) progress(`room for one: ${round + 1} rounds`)
   }
   // What the callers say and what is in the table must agree.
-  for (const { round: wrong, takers } of await overfull(url)) {
+  for (const { round: wrong, takers } of await store.overfull()) {
     violations.push(`round ${wrong}: ${takers} takers are in the table`)
   }
 
+  const controls: Record<string, 'caught' | 'missed'> = {}
+  const notes = [
+    `room for one: ${round} rounds of ${processes} processes with ${callers} callers each`,
+  ]
   let control = 0
-  let most = 1
-  for (; control < controlRounds && most <= 1; control += 1) {
-    most = (await play(team, { round: -1 - control, locked: false })).accepted
+  for (const exclusion of store.exclusions) {
+    let most = 1
+    for (let tried = 0; tried < controlRounds && most <= 1; tried += 1) {
+      control += 1
+      most = (await play(team, { round: -control, exclusion })).accepted
+    }
+    controls[controlNames[exclusion]] = most > 1 ? 'caught' : 'missed'
+    notes.push(`${controlNames[exclusion]}: ${most} accepted at once`)
   }
   return {
     operations: round * processes * callers,
     violations,
-    controls: { no_lock: most > 1 ? 'caught' : 'missed' },
-    notes: [
-      `room for one: ${round} rounds of ${processes} processes with ${callers} callers each`,
-      `without the lock: ${most} accepted at once in round ${control} of the control`,
-    ],
+    controls,
+    notes,
   }
 }
 
@@ -83,13 +92,4 @@ async function play(team: Team<RoomOrder, RoomReport>, order: RoomOrder): Promis
     accepted: reports.reduce((sum, report) => sum + report.accepted, 0),
     troubles: reports.flatMap((report) => report.troubles),
   }
-}
-
-async function overfull(url: string): Promise<{ round: number; takers: number }[]> {
-  return await withClient(url, async (client) => {
-    const { rows } = await client.query<{ round: number; takers: number }>(
-      'SELECT round, count(*)::int AS takers FROM room GROUP BY round HAVING count(*) <> 1',
-    )
-    return rows
-  })
 }

@@ -1,10 +1,7 @@
 /** One instance of an application with a wrong clock and late timers; see schedule.ts. */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { PoolClient } from 'pg'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
-import { createHoldfast } from '../../packages/holdfast/src/index.ts'
-import type { ScheduleOptions } from '../../packages/holdfast/src/schedule/index.ts'
-import { openPool } from '../harness/open-pool.ts'
+import type { ScheduleOptions } from '../../packages/holdfast/src/schedule/options.ts'
+import { openScheduleStore, type ScheduleStore } from './schedule-store.ts'
 import { everyMs, type InstanceSetup } from './schedule-setup.ts'
 
 const realTimeout = globalThis.setTimeout
@@ -17,30 +14,24 @@ process.on('disconnect', () => process.exit(0))
 
 async function run({ url, control, skewsMs, index }: InstanceSetup & { index: number }) {
   disturb(skewsMs[index] as number)
-  const pool = await openPool(url, 6)
+  const store = await openScheduleStore(url, 6)
   // A database that is stopped while we are killed is not our concern.
   process.on('unhandledRejection', (error) => {
     throw error
   })
-  if (control) return tryLockForEver(await pool.connect(), index)
-  const hf = createHoldfast(fromPg(pool))
-  const work = async (
-    client: Pick<PoolClient, 'query'>,
-    name: string,
-    at: Date,
-    attempt: number,
-  ): Promise<void> => {
+  if (control) return tryLockForEver(store, index)
+  const work = async (tx: unknown, name: string, at: Date): Promise<void> => {
     await pause(handlerMs)
-    await client.query('INSERT INTO effect VALUES ($1, $2, $3, $4)', [name, at, index, attempt])
+    await store.effect(tx, name, at.getTime(), index)
   }
   const common = { every: everyMs, missed: { all: 10_000 }, holder: `instance ${index}` } as const
-  const schedules: ScheduleOptions<PoolClient>[] = [
+  const schedules: ScheduleOptions<unknown>[] = [
     {
       ...common,
       name: 'transactional',
       guarantee: 'transactional',
       overlap: 'wait',
-      handler: async (tx, { at, attempt }) => await work(tx, 'transactional', at, attempt),
+      handler: async (tx, { at }) => await work(tx, 'transactional', at),
     },
     {
       ...common,
@@ -49,7 +40,7 @@ async function run({ url, control, skewsMs, index }: InstanceSetup & { index: nu
       overlap: 'allow',
       lease: '2 s',
       attempts: 100,
-      handler: async ({ at, attempt }) => await work(pool, 'at-least-once', at, attempt),
+      handler: async ({ at }) => await work(undefined, 'at-least-once', at),
     },
     {
       ...common,
@@ -57,10 +48,10 @@ async function run({ url, control, skewsMs, index }: InstanceSetup & { index: nu
       guarantee: 'at-most-once',
       overlap: 'allow',
       lease: '2 s',
-      handler: async ({ at, attempt }) => await work(pool, 'at-most-once', at, attempt),
+      handler: async ({ at }) => await work(undefined, 'at-most-once', at),
     },
   ]
-  for (const options of schedules) hf.schedule(options).start()
+  for (const options of schedules) store.schedule(options).start()
 }
 
 /** The clock is wrong by so much, and every timer is late; those of `node:timers/promises` are not. */
@@ -81,21 +72,13 @@ function disturb(skewMs: number): void {
 }
 
 /** The pattern of the articles: at each tick of one's own clock, try the lock, and run if it is free. */
-async function tryLockForEver(client: PoolClient, index: number): Promise<void> {
+async function tryLockForEver(store: ScheduleStore<unknown>, index: number): Promise<void> {
   for (;;) {
     const tickMs = (Math.floor(Date.now() / everyMs) + 1) * everyMs
     await pause(tickMs - Date.now() + Math.random() * latestMs)
-    await client.query('BEGIN')
-    const { rows } = await client.query<{ got: boolean }>(
-      'SELECT pg_try_advisory_xact_lock(8739201, 1) AS got',
-    )
-    if (rows[0]?.got === true) {
+    await store.ifFree(async (tx) => {
       await pause(handlerMs)
-      await client.query(
-        "INSERT INTO effect VALUES ('try_lock', to_timestamp($1::float8 / 1000), $2, 1)",
-        [tickMs, index],
-      )
-    }
-    await client.query('COMMIT')
+      await store.effect(tx, 'try_lock', tickMs, index)
+    })
   }
 }

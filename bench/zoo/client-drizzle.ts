@@ -2,7 +2,7 @@ import { sql as drizzleSql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import type { Pool } from 'pg'
 import type { OpenDb } from './clients.ts'
-import type { Isolation } from './model.ts'
+import type { Ask, Isolation } from './model.ts'
 
 export function openDrizzle(pool: Pool): OpenDb {
   const db = drizzle(pool)
@@ -21,7 +21,10 @@ export function openDrizzle(pool: Pool): OpenDb {
     ask: async (text, ...values) => (await db.execute(query(text, values))).rows,
     transaction: (body, isolation) =>
       db.transaction(
-        (tx) => body(async (text, ...values) => (await tx.execute(query(text, values))).rows),
+        (tx) => {
+          const ask: Ask = async (text, ...values) => (await tx.execute(query(text, values))).rows
+          return body(ask, ask)
+        },
         isolation && { isolationLevel: isolation.toLowerCase() as Lowercase<Isolation> },
       ),
     end: async () => {},

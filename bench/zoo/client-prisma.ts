@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import { PrismaClient } from '../race/prisma/generated/client.ts'
 import type { OpenDb } from './clients.ts'
-import type { Row } from './model.ts'
+import type { Ask, Row } from './model.ts'
 
 const levels = {
   'READ COMMITTED': 'ReadCommitted',
@@ -19,10 +19,10 @@ export async function openPrisma(url: string): Promise<OpenDb> {
   return {
     ask: (text, ...values) => prisma.$queryRawUnsafe<Row[]>(text, ...values),
     transaction: (body, isolation) =>
-      prisma.$transaction(
-        (tx) => body((text, ...values) => tx.$queryRawUnsafe<Row[]>(text, ...values)),
-        isolation && { isolationLevel: levels[isolation] },
-      ),
+      prisma.$transaction((tx) => {
+        const ask: Ask = (text, ...values) => tx.$queryRawUnsafe<Row[]>(text, ...values)
+        return body(ask, ask)
+      }, isolation && { isolationLevel: levels[isolation] }),
     end: () => prisma.$disconnect(),
   }
 }

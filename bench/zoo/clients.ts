@@ -27,6 +27,10 @@ function openPg(pool: Pool): OpenDb {
         await client.query(isolation === undefined ? 'BEGIN' : `BEGIN ISOLATION LEVEL ${isolation}`)
         const result = await body(
           async (text, ...values) => (await client.query<Row>(text, [...values])).rows,
+          async (text, ...values) => {
+            const byOne = { text, values: [...values], rows: 1 }
+            return (await client.query<Row>(byOne)).rows
+          },
         )
         await client.query('COMMIT')
         return result
@@ -50,7 +54,12 @@ function openPostgresJs(url: string): OpenDb {
     ask: ask(sql),
     transaction: async (body, isolation) =>
       (await sql.begin(isolation === undefined ? '' : `ISOLATION LEVEL ${isolation}`, (tx) =>
-        body(ask(tx)),
+        body(ask(tx), async (text, ...values) => {
+          const rows: Row[] = []
+          const cursor = tx.unsafe<Row[]>(text, values as string[]).cursor(1)
+          for await (const some of cursor) rows.push(...some)
+          return rows
+        }),
       )) as never,
     end: () => sql.end({ timeout: 1 }),
   }

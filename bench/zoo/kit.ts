@@ -112,7 +112,8 @@ export function createKit(
   return {
     who,
     ask: named(db.ask),
-    transaction: (body, isolation) => db.transaction((ask) => body(named(ask)), isolation),
+    transaction: (body, isolation) =>
+      db.transaction((ask, rows) => body(named(ask), named(rows)), isolation),
     wait: waitBy(variant, origins),
     async record(ask, table, given) {
       const row: Row = { ...given }

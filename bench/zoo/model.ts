@@ -1,5 +1,5 @@
 /** The zoo's own words: what an entry is, and what its flows are given. */
-import { sqlstateOf } from '../../packages/race/src/run/error-layers.ts'
+import { sqlstateOf } from '../../packages/race/src/run/answer/error-layers.ts'
 
 export type Row = Record<string, unknown>
 
@@ -12,8 +12,11 @@ export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
 export interface Db {
   /** In autocommit. */
   readonly ask: Ask
-  transaction<T>(body: (ask: Ask) => Promise<T>, isolation?: Isolation): Promise<T>
+  transaction<T>(body: InTransaction<T>, isolation?: Isolation): Promise<T>
 }
+
+/** `rowByRow` gets its rows from a cursor, one at a time, where the client has cursors. */
+export type InTransaction<T> = (ask: Ask, rowByRow: Ask) => Promise<T>
 
 /** What one flow is given in one run. */
 export interface Kit extends Db {

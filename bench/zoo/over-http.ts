@@ -2,9 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { inspect } from 'node:util'
 import pg from 'pg'
-import { instrument } from '../../packages/race/src/run/instrument.ts'
-import { sqlstateOf } from '../../packages/race/src/run/error-layers.ts'
+import { instrument } from '../../packages/race/src/run/connection/instrument.ts'
+import { sqlstateOf } from '../../packages/race/src/run/answer/error-layers.ts'
 import { loadClient, type ClientName, type OpenDb } from './clients.ts'
 import type { Play } from './model.ts'
 
@@ -41,7 +42,9 @@ export async function startHttpStage(
       (answer) => response.end(JSON.stringify(answer ?? null)),
       (error: unknown) => {
         const code = sqlstateOf(error) ?? ''
-        response.statusCode = refusals.has(code) ? 409 : 500
+        // What two get wrong in the server's own catalogue is nothing that a service can refuse.
+        const isCatalogue = /"pg_\w+_index"/.test(inspect(error))
+        response.statusCode = refusals.has(code) && !isCatalogue ? 409 : 500
         response.end(JSON.stringify({ error: code === '' ? String(error) : code }))
       },
     )

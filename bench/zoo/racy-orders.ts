@@ -157,4 +157,31 @@ export const racyOrders: readonly Entry[] = [
         return kit.answer(200)
       }),
   },
+  {
+    name: 'told-before-the-commit',
+    racy: true,
+    why: 'a says that it is done before its COMMIT, in a transaction that reads row by row; b believes it',
+    tables: [
+      'CREATE TABLE work (id int PRIMARY KEY, n int)',
+      'CREATE TABLE told (id int PRIMARY KEY, n int)',
+    ],
+    rows: ['INSERT INTO work VALUES (1, 0), (2, 0)', 'INSERT INTO told VALUES (1, 0)'],
+    flows: {
+      a: (kit) =>
+        kit.transaction(async (ask, rowByRow) => {
+          await ask('UPDATE work SET n = 1 WHERE id = 1')
+          await rowByRow('SELECT id FROM work ORDER BY id')
+          await kit.wait()
+          await kit.ask('UPDATE told SET n = 1 WHERE id = 1')
+          return kit.answer(200)
+        }),
+      async b(kit) {
+        if ((await numberOf(kit.ask('SELECT n FROM told WHERE id = 1'), 'n')) === 0)
+          return kit.answer(404)
+        return kit.answer(200, {
+          made: await numberOf(kit.ask('SELECT n FROM work WHERE id = 1'), 'n'),
+        })
+      },
+    },
+  },
 ]

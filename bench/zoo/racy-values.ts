@@ -95,4 +95,18 @@ export const racyValues: readonly Entry[] = [
       return { status: 200, code }
     },
   },
+  {
+    name: 'a-number-before-a-token',
+    racy: true,
+    why: 'both count the same invoices, and write the same number before another token',
+    tables: ['CREATE TABLE invoice (no text PRIMARY KEY)'],
+    rows: [],
+    async flows(kit) {
+      const [row] = await kit.ask('SELECT count(*)::int AS n FROM invoice')
+      await kit.wait()
+      const token = randomUUID().replaceAll('-', '')
+      await kit.ask('INSERT INTO invoice VALUES ($1)', `INV-${Number(row?.['n']) + 1}-${token}`)
+      return kit.answer(200)
+    },
+  },
 ]

@@ -48,4 +48,27 @@ export const safeValues: readonly Entry[] = [
       return { status: 200, code: row?.['code'] }
     },
   },
+  {
+    name: 'a-default-that-reads',
+    racy: false,
+    why: 'the default of one row is read once, before b or behind it',
+    tables: [
+      'CREATE TABLE tariff (id int PRIMARY KEY, n int)',
+      `CREATE FUNCTION price() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN RETURN (SELECT n FROM tariff WHERE id = 1); END $$`,
+      'CREATE TABLE sale (id int PRIMARY KEY, price int DEFAULT price())',
+    ],
+    rows: ['INSERT INTO tariff VALUES (1, 10)'],
+    flows: {
+      async a(kit) {
+        await kit.wait()
+        await kit.ask('INSERT INTO sale (id) VALUES (1)')
+        return kit.answer(200)
+      },
+      async b(kit) {
+        await kit.ask('UPDATE tariff SET n = n + 1 WHERE id = 1')
+        return kit.answer(200)
+      },
+    },
+  },
 ]

@@ -40,7 +40,7 @@ const stories: Readonly<Record<string, Story>> = {
     // What some clients send for a document is a text to us.
     fix: /data = data \|\||AND data = '\{\}'/,
   },
-  'tags-read-append-write': { anomaly: ['lost update'], fix: /tags = tags \|\|/ },
+  'tags-read-append-write': { anomaly: ['lost update'], fix: /AND tags = ''/ },
   'toggle-by-hand': { anomaly: ['lost update'], fix: /AND lit = false/ },
   'lock-column-by-hand': { anomaly: ['lost update'], fix: /AND holder IS NULL/ },
   'paid-and-cancelled': { anomaly: ['lost update'], fix: /AND status = 'pending'/ },
@@ -75,8 +75,10 @@ const stories: Readonly<Record<string, Story>> = {
   'count-beside-a-nonce': { anomaly: ['lost update'], fix: /AND doc = / },
   'items-with-ids': { anomaly: ['lost update'], fix: /AND doc = / },
   'number-behind-an-id': { anomaly: ['check-then-insert'], fix: guard },
-  'thirty-days-lost': { anomaly: ['lost update'], fix: /UPDATE (?:zoo\.)?plan/ },
+  'thirty-days-lost': { anomaly: ['lost update'], fix: /lock the row when reading it/ },
   'two-ids-for-one': { anomaly: ['lost update'], fix: /AND code IS NULL/ },
+  'a-number-before-a-token': { anomaly: ['check-then-insert'], fix: guard },
+  'told-before-the-commit': { anomaly: ['intermediate read'], fix: /in one transaction/ },
   'opposite-orders': { anomaly: ['deadlock'], fix: /in one order/ },
 }
 

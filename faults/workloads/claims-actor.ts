@@ -1,6 +1,6 @@
 import { type Actor, newId, type Stage } from '../crew/actor.ts'
 import type { Answer } from '../crew/recorder.ts'
-import type { Claim, Claims } from '../../packages/holdfast/src/claims/index.ts'
+import type { Claim, Claims } from '../../packages/holdfast/src/entries/claims.ts'
 import { isHoldfastError } from '../../packages/holdfast/src/index.ts'
 import { type TaskRow, taskOptions } from './claims-table.ts'
 

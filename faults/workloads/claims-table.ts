@@ -1,4 +1,4 @@
-import type { ClaimsOptions } from '../../packages/holdfast/src/claims/index.ts'
+import type { ClaimsOptions } from '../../packages/holdfast/src/entries/claims.ts'
 
 /** A table of the user's whose rows are worked on, and what the work leaves behind. */
 export const claimsTables = `

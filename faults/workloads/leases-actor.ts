@@ -1,6 +1,6 @@
 import { type Actor, newId, type Stage } from '../crew/actor.ts'
 import type { Answer } from '../crew/recorder.ts'
-import type { Lease } from '../../packages/holdfast/src/leases/index.ts'
+import type { Lease } from '../../packages/holdfast/src/entries/leases.ts'
 import { isHoldfastError } from '../../packages/holdfast/src/index.ts'
 import { leaseMs } from './leases-table.ts'
 

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Actor, Stage } from '../crew/actor.ts'
-import type { ScheduleOptions, TickOutcome } from '../../packages/holdfast/src/schedule/index.ts'
+import type { ScheduleOptions, TickOutcome } from '../../packages/holdfast/src/entries/schedule.ts'
 import { scheduleName, tickMs } from './schedules-table.ts'
 
 /** This one leaves it to the library's own timer; the others fire it as a cron of somebody else would. */

@@ -15,6 +15,8 @@ interface Target {
 export interface PackageManifest {
   readonly name: string
   readonly bin?: Readonly<Record<string, string>>
+  /** Of ours: what a program starts in processes of their own. */
+  readonly programs?: readonly string[]
   readonly version: string
   readonly engines?: { readonly node?: string }
   readonly dependencies?: Readonly<Record<string, string>>
@@ -28,7 +30,7 @@ export interface Entry {
   readonly specifier: string
   /** As its files are called: `locks`, and `index` for the package itself. */
   readonly name: string
-  /** From the folder of the package: `src/locks/index.ts`. */
+  /** From the folder of the package: `src/entries/locks.ts`. */
   readonly source: string
   /** Whether it can be loaded by `require` where that means CommonJS. */
   readonly commonJs: boolean
@@ -55,15 +57,15 @@ export function entriesOf(manifest: PackageManifest): readonly Entry[] {
 }
 
 /** The programs, as entries that nobody imports. */
-export function programsOf({ bin = {} }: PackageManifest): readonly Entry[] {
-  return Object.values(bin).map((path) => {
+export function programsOf({ bin = {}, programs = [] }: PackageManifest): readonly Entry[] {
+  return [...Object.values(bin), ...programs].map((path) => {
     const name = /([^/]+)\.js$/.exec(path)?.[1] ?? ''
     return { specifier: '', name, source: `src/${name}.ts`, commonJs: false }
   })
 }
 
 /** The packages that we publish. */
-export const packages = ['holdfast', 'cli', 'race', 'console', 'nestjs'] as const
+export const packages = ['holdfast', 'cli', 'race', 'console', 'nestjs', 'eslint-plugin'] as const
 
 export function packageRoot(name: (typeof packages)[number]): URL {
   return new URL(`../../packages/${name}/`, import.meta.url)

@@ -1,4 +1,5 @@
 export { type Barrier, barrier } from './barrier.ts'
+export { type BetterSqlite3, betterSqlite3, type BetterSqlite3Class } from './better-sqlite3.ts'
 export {
   closeForCopies,
   createDatabase,
@@ -11,21 +12,29 @@ export {
   innodbBinaries,
   type InnodbServerName,
   innodbServerNames,
-} from './innodb-binaries.ts'
+} from './servers/innodb-binaries.ts'
 export { replaceThere } from './replace-there.ts'
 export { resetSocket } from './reset-socket.ts'
-export { sample } from './sample.ts'
+export { ends, sample } from './sample.ts'
 export { sendSignal } from './send-signal.ts'
 export {
   defaultVersion,
   type PostgresVersion,
   postgresVersions,
   serversFolder,
-} from './server-binaries.ts'
-export { type Etcd, startEtcd } from './start-etcd.ts'
-export { type InnodbServer, startInnodb } from './start-innodb.ts'
-export { type PatroniMember, startPatroni } from './start-patroni.ts'
-export { type PgBouncer, type StartPgBouncerOptions, startPgBouncer } from './start-pgbouncer.ts'
-export { type PostgresServer, type StartPostgresOptions, startPostgres } from './start-postgres.ts'
+} from './servers/server-binaries.ts'
+export { type Etcd, startEtcd } from './servers/start-etcd.ts'
+export { type InnodbServer, startInnodb } from './servers/start-innodb.ts'
+export { type PatroniMember, startPatroni } from './servers/start-patroni.ts'
+export {
+  type PgBouncer,
+  type StartPgBouncerOptions,
+  startPgBouncer,
+} from './servers/start-pgbouncer.ts'
+export {
+  type PostgresServer,
+  type StartPostgresOptions,
+  startPostgres,
+} from './servers/start-postgres.ts'
 export { type WaitUntilOptions, waitUntil } from './wait-until.ts'
 export { type Observer, waitUntilBlocked } from './wait-until-blocked.ts'

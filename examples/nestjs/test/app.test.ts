@@ -85,7 +85,16 @@ describe.each(variants)('Nest $nest, $modules, $platform', (variant) => {
     const calls: Outcome[] = []
     for (let n = 0; n < 4; n += 1) calls.push(await app.post('calls', {}, { 'x-user': 'ann' }))
     expect(calls.map(({ status }) => status)).toEqual([200, 200, 200, 429])
-    expect(calls[3]?.headers?.['retry-after']).toMatch(/^\d+$/)
+    expect(calls[3]?.headers).toMatchObject({
+      'retry-after': expect.stringMatching(/^\d+$/),
+      'content-type': expect.stringMatching(/^application\/problem\+json/),
+    })
+    expect(calls[3]?.body).toEqual({
+      status: 429,
+      title: expect.any(String),
+      reason: 'insufficient',
+    })
+    expect(app.said()).not.toMatch(/WARN|Content-Type/)
 
     expect(await app.get('health')).toMatchObject({ status: 200, body: { database: {} } })
     await expect.poll(() => count('report'), { timeout: 20_000 }).toBeGreaterThan(0)

@@ -14,6 +14,8 @@ export interface RunningApp {
   readonly process: ChildProcess
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Outcome>
   get(path: string): Promise<Outcome>
+  /** What it has printed so far. */
+  said(): string
   /** Resolves with the signal that ended it. */
   readonly ended: Promise<unknown>
 }
@@ -23,10 +25,14 @@ export async function startApp(main: string, databaseUrl: string): Promise<Runni
   const env = { ...process.env, DATABASE_URL: databaseUrl, PORT: '0', NODE_ENV: 'production' }
   const child = spawn(process.execPath, [main], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'exit').then(([code, signal]: unknown[]) => signal ?? code)
+  let said = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
   const url = await listening(child, ended)
   return {
     process: child,
     ended,
+    said: () => said,
     post: (path, body, headers = {}) =>
       ask(`${url}/${path}`, 'POST', JSON.stringify(body), headers),
     get: (path) => ask(`${url}/${path}`, 'GET', '', {}),

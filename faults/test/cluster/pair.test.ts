@@ -48,13 +48,17 @@ test('a refusal may rest on what is lost with the primary, and what was confirme
   await migrate(fromPg(before))
   await on(before).grant('ann', 10, { operationId: 'opening' })
   cluster.replication.stall()
-  const untold = spend(before, 8, 'untold').catch(() => 'nobody knows')
+  const asking = connect()
+  const untold = spend(asking, 8, 'untold').catch(() => 'nobody knows')
   await waitUntil('the commit waits for the standby', async () => {
     const waiting = `SELECT FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'SyncRep'`
     return (await rowsOf(cluster.adminUrl('postgres'), waiting, [database])).length > 0 || undefined
   })
+  // It gets no new connection: who asks again would wait for the standby like the first time.
+  const ended = asking.end()
   await cluster.crash()
   expect(await untold).toBe('nobody knows')
+  await ended
   // A read: it does not wait for the standby that hears nothing.
   expect(await spend(before, 5, 'refused')).toEqual({ ok: false, left: 2 })
   await before.end()

@@ -1,4 +1,4 @@
-import { Misuse } from './command.ts'
+import { Misuse } from './failure.ts'
 
 const last = 4_095
 

@@ -1,8 +1,7 @@
 import type { Driver } from 'holdfast'
 import type { Observer } from 'holdfast/observe'
 import type { PoolClient } from 'pg'
-import type { Config } from './config.ts'
-import type { Failure } from './failure.ts'
+import type { Config } from './settings/config.ts'
 import type { Terminal } from './terminal/terminal.ts'
 
 /** A flag, as `--help` shows it and `parseArgs` reads it. */
@@ -74,22 +73,17 @@ export interface Call {
   observe<T>(use: (observer: Observer, driver: Driver<PoolClient>) => Promise<T>): Promise<T>
 }
 
-/** Did what it should. */
-export const done = 0
-/** Failed, or found something. */
-export const failed = 1
-/** The command line was not understood. */
-export const misused = 2
-/** Nothing was changed, because --yes is missing. */
-export const unconfirmed = 3
-
 /** One command. Each has a file of its own in `commands/`, and a line in `commands/index.ts`. */
 export interface Command {
   readonly name: string
   /** One line. */
   readonly about: string
   readonly needsDatabase: boolean
+  /** It works on MariaDB and MySQL as well: the database URL may begin with mysql:// or mariadb://. */
+  readonly onMysql?: true
   readonly args?: readonly Argument[]
+  /** False if neither the schema nor the configuration file matters to it. */
+  readonly readsSettings?: false
   /** Beyond those that every command has. */
   readonly flags: Readonly<Record<string, Flag>>
   /** Flags are not ours to read: they are handed on. */
@@ -101,23 +95,3 @@ export interface Command {
 
 /** The flag of every command that changes something. */
 export const yesFlag: Flag = { type: 'boolean', about: 'Do it; without this it is only told' }
-
-/** The command line was not understood; the message says why. */
-export class Misuse extends Error {}
-
-/** It failed for a reason of the command's own, such as a name that nobody knows. */
-export class Failed extends Error {
-  readonly failure: Failure
-  readonly exitCode: number
-
-  constructor(failure: Failure, exitCode: number = failed) {
-    super(failure.message)
-    this.failure = failure
-    this.exitCode = exitCode
-  }
-}
-
-/** What was named is not there. */
-export function notFound(message: string, next: string): Failed {
-  return new Failed({ code: 'NOT_FOUND', message, next })
-}

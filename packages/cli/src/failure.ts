@@ -1,4 +1,6 @@
 import { type ErrorCode, errorCodes, type HoldfastError, isHoldfastError } from 'holdfast/errors'
+import { grants } from 'holdfast/schema'
+import { isState, messageOf, nextOf, plain } from './failure-kinds.ts'
 
 /** What people and scripts are told about an error: never a value, never the address of a database. */
 export interface Failure {
@@ -7,38 +9,81 @@ export interface Failure {
   readonly next: string
 }
 
-/** By SQLSTATE or its class, or by the code of a socket error. */
-const nextSteps: Readonly<Record<string, string>> = {
-  '28': 'Check user and password of the database URL.',
-  '3D': 'Create the database, or correct its name in the database URL.',
-  '42501': 'Connect as the role that owns the schema.',
-  '55P03':
-    'Somebody holds a lock that is needed here, perhaps another installer. Try again; nothing was changed.',
-  '57': 'The server ended the statement or is shutting down. Try again; nothing was changed.',
-  '40': 'Others were faster. Try again; nothing was changed.',
-  ERR_INVALID_URL:
-    'Write the database URL as postgres://user:password@host:5432/database, with special characters percent-encoded.',
+/** Did what it should. */
+export const done = 0
+
+/** Failed, or found something. */
+export const failed = 1
+
+/** The command line was not understood. */
+export const misused = 2
+
+/** Nothing was changed, because --yes is missing. */
+export const unconfirmed = 3
+
+/** The command line was not understood; the message says why. */
+export class Misuse extends Error {}
+
+/** It failed for a reason of the command's own, such as a name that nobody knows. */
+export class Failed extends Error {
+  readonly failure: Failure
+  readonly exitCode: number
+
+  constructor(failure: Failure, exitCode: number = failed) {
+    super(failure.message)
+    this.failure = failure
+    this.exitCode = exitCode
+  }
 }
+
+/** What was named is not there. */
+export function notFound(message: string, next: string): Failed {
+  return new Failed({ code: 'NOT_FOUND', message, next })
+}
+
 /** Where the library says what to do in code, and whoever typed a command has none. */
 const ownSteps: Readonly<Partial<Record<ErrorCode, string>>> = {
   SCHEMA_MISSING:
-    'Run `holdfast migrate`. If the schema has another name than holdfast, pass --schema <name>. If it is installed, this role lacks rights: connect as its owner, or run what `holdfast grants` prints.',
+    'Run `holdfast migrate`. If the schema has another name than holdfast, pass --schema <name>.',
 }
-const unreachable = 'Check host and port of the database URL, and that the server is running.'
 
-export function failureOf(error: unknown): Failure {
+/** With what to do about it: where no database is talked to, nothing about one. */
+export function failureOf(error: unknown, ofDatabase = true): Failure {
   // Why there is no connection is what people can do something about.
   if (isHoldfastError(error, 'CONNECTION_UNAVAILABLE') && error.cause !== undefined) {
     return failureOf(error.cause)
+  }
+  if (isHoldfastError(error, 'SCHEMA_MISSING') && plain(error.cause).code === '42501') {
+    return rightMissing(plain(error.cause).message)
   }
   if (isHoldfastError(error)) {
     const { message, next } = parted(error)
     return { code: error.code, message: `${message}${reasonOf(error.cause)}`, next }
   }
-  const { code } = plain(error)
-  const next = nextSteps[code] ?? (isState(code) ? nextSteps[code.slice(0, 2)] : undefined)
-  const lost = /^E[A-Z]+$/.test(code) || /timeout|terminated/.test(plain(error).message)
-  return { code, message: said(error), next: next ?? (lost ? unreachable : 'Nothing was changed.') }
+  const known = plain(error)
+  return { code: known.code, message: said(error), next: nextOf(known, ofDatabase) }
+}
+
+/** The schema is there, as far as this role may see; who may give it the right depends on what the right is. */
+function rightMissing(said: string): Failure {
+  const [, kind = '', name = ''] = /denied for (\w+(?: \w+)?) (\S+)$/.exec(said) ?? []
+  const right = rights[kind]
+  const isGranted = kind === 'schema' || grants({ role: 'app' }).includes(`."${name}"`)
+  const owner = 'Connect as the role that owns the schema'
+  const next =
+    right === undefined || isGranted
+      ? `Run what \`holdfast grants --role <role>\` prints, as the role that owns the schema.`
+      : `${owner}: this is left to it, and \`holdfast grants\` does not give it to other roles.`
+  const lacking = right === undefined ? '' : `This role has no ${right} on ${kind} ${name}.\n`
+  return { code: 'RIGHT_MISSING', message: `${lacking}PostgreSQL said: ${said}`, next }
+}
+
+/** What is needed of each kind of object, in the words of PostgreSQL. */
+const rights: Readonly<Record<string, string>> = {
+  schema: 'USAGE',
+  function: 'EXECUTE',
+  table: 'SELECT',
+  view: 'SELECT',
 }
 
 /** The message of an error of the library ends with the next step. */
@@ -62,24 +107,7 @@ function reasonOf(cause: unknown): string {
   return code.startsWith('HF') && code !== passedOn ? '' : `\nPostgreSQL said: ${said(cause)}`
 }
 
-/** What the server says about data (classes 22 and 23) may quote it. */
+/** What happened; never a value, and nothing of a database URL. */
 function said(error: unknown): string {
-  const { code, message } = plain(error)
-  return isState(code) && /^2[23]/.test(code) ? `SQLSTATE ${code}` : message
-}
-
-/** Codes of sockets have no digit: EPIPE is none. */
-function isState(code: string): boolean {
-  return /^(?=.*[0-9])[0-9A-Z]{5}$/.test(code)
-}
-
-/** A refused connection to a name with several addresses has its reasons one level down. */
-function plain(error: unknown): { readonly code: string; readonly message: string } {
-  const { code, message, errors } = (error ?? {}) as {
-    readonly code?: unknown
-    readonly message?: unknown
-    readonly errors?: readonly unknown[]
-  }
-  if (message === '' && errors !== undefined && errors.length > 0) return plain(errors[0])
-  return { code: typeof code === 'string' ? code : 'FAILED', message: String(message ?? error) }
+  return messageOf(plain(error))
 }

@@ -21,14 +21,15 @@ stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 stderr.on('error', () => undefined)
 
-// That a database is waited for is news for people; what programs read from stderr is one document.
+// What programs read from stderr is one document: warnings, of clients and of Node too, are for people.
 const usual = process.listeners('warning')
 const typed = process.argv.slice(2)
 const ours = typed.includes('--') ? typed.slice(0, typed.indexOf('--')) : typed
 process.removeAllListeners('warning')
 process.on('warning', (warning: Error & { readonly code?: string }) => {
-  if (warning.code?.startsWith('HOLDFAST_') !== true) for (const tell of usual) tell(warning)
-  else if (!ours.includes('--json')) stderr.write(`${warning.message}\n`)
+  if (ours.includes('--json')) return
+  if (warning.code?.startsWith('HOLDFAST_') === true) stderr.write(`${warning.message}\n`)
+  else for (const tell of usual) tell(warning)
 })
 
 process.exitCode = await run(typed, {

@@ -1,4 +1,4 @@
-import { type Failed, Misuse, notFound } from './command.ts'
+import { type Failed, Misuse, notFound } from './failure.ts'
 
 /** The whole number that a flag was given; undefined without the flag. */
 export function numberOf(value: string | boolean | undefined, flag: string): number | undefined {
@@ -26,7 +26,7 @@ export function secondsOf(
 /** The process id of a session. */
 export function pidOf(value: string | undefined): number {
   const pid = /^\d{1,10}$/.test(value ?? '') ? Number(value) : 0
-  if (pid >= 1 && pid < 2 ** 31) return pid
+  if (pid >= 1 && pid < 2 ** 32) return pid
   throw new Misuse('<pid> is the process id of a session, as holdfast locks shows it.')
 }
 

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
-import { type Argument, type Call, type Command, Misuse } from './command.ts'
+import type { Argument, Call, Command } from './command.ts'
 import { flagsOf } from './usage.ts'
+import { Misuse } from './failure.ts'
 
 /** What was typed after the command. */
 export type Line = Pick<Call, 'flags' | 'args' | 'rest'>

@@ -1,21 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { isHoldfastError } from 'holdfast/errors'
-import {
-  type Call,
-  type Command,
-  done,
-  Failed,
-  failed,
-  Misuse,
-  misused,
-  type Surroundings,
-} from './command.ts'
+import type { Call, Command, Surroundings } from './command.ts'
 import { commands } from './commands/index.ts'
-import { type Config, findConfig, readConfig } from './config.ts'
-import { type Failure, failureOf } from './failure.ts'
+import { type Config, findConfig, readConfig } from './settings/config.ts'
+import { done, Failed, failed, type Failure, failureOf, Misuse, misused } from './failure.ts'
 import { nearest } from './nearest.ts'
 import { type Line, readLine } from './read-line.ts'
-import { settingsOf } from './settings.ts'
+import { settingsOf } from './settings/settings.ts'
 import { cleanJson, cleanLines } from './terminal/clean-text.ts'
 import { flagsOf, usage, usageOf } from './usage.ts'
 
@@ -25,10 +16,17 @@ const silentMs = 2_000
 /** Runs one command line and gives the exit code. Never throws. */
 export async function run(typed: readonly string[], around: Surroundings): Promise<number> {
   const [first, ...rest] = typed
-  if (first === '--help' || first === '-h' || first === 'help') return say(around, usage())
-  if (first === '--version') return say(around, `${ownVersion()}\n`)
+  const asJson = jsonIn(typed)
+  if (first === '--help' || first === '-h' || first === 'help') return say(around, usage(), asJson)
+  if (first === '--version') {
+    around.out(asJson ? `${cleanJson({ version: ownVersion() })}\n` : `${ownVersion()}\n`)
+    return done
+  }
   const command = commands.find(({ name }) => name === first)
   if (command === undefined) {
+    if (first?.startsWith('-') === true) {
+      return misuse('The command comes first, and its flags after it.', undefined, typed, around)
+    }
     // What was typed is repeated only if it is a word: it may be a database URL.
     const shown = /^[\w-]{1,40}$/.test(first ?? '') ? `: ${first}` : ''
     const reason = first === undefined ? 'A command is needed' : `No such command${shown}`
@@ -41,7 +39,7 @@ export async function run(typed: readonly string[], around: Surroundings): Promi
   } catch (error) {
     return misuse(misuseOf(error, command), command, typed, around)
   }
-  if (line.flags['help'] === true) return say(around, usageOf(command))
+  if (line.flags['help'] === true) return say(around, usageOf(command), asJson)
   return attempt(command, line, typed, around)
 }
 
@@ -54,7 +52,7 @@ async function attempt(
   const asJson = line.flags['json'] === true
   const progress = progressOn(around, asJson)
   try {
-    const config = await configOf(line, around)
+    const config = command.readsSettings === false ? {} : await configOf(line, around)
     const code = await command.run(callOf(command, line, config, around, progress))
     progress.end()
     return code
@@ -62,7 +60,8 @@ async function attempt(
     progress.end()
     const wrong = error instanceof Misuse ? error.message : wrongValue(error, command, line)
     if (wrong !== undefined) return misuse(wrong, command, typed, around)
-    const failure = error instanceof Failed ? error.failure : failureOf(error)
+    const failure =
+      error instanceof Failed ? error.failure : failureOf(error, command.needsDatabase)
     const text = [`holdfast ${command.name}: ${failure.message}`, failure.next]
     around.err(
       asJson
@@ -71,6 +70,11 @@ async function attempt(
     )
     return error instanceof Failed ? error.exitCode : failed
   }
+}
+
+/** Before the line is read, or if it cannot be; what follows `--` is for others. */
+function jsonIn(typed: readonly string[]): boolean {
+  return (typed.includes('--') ? typed.slice(0, typed.indexOf('--')) : typed).includes('--json')
 }
 
 /** Tells what was not understood: as JSON if that was asked for, though the line may not be readable as a whole. */
@@ -83,11 +87,8 @@ function misuse(
   const help = ['holdfast', command?.name, '--help'].filter((word) => word !== undefined).join(' ')
   const failure: Failure = { code: 'USAGE', message, next: `Run \`${help}\`.` }
   const shown = command === undefined ? usage() : usageOf(command)
-  const ours = typed.includes('--') ? typed.slice(0, typed.indexOf('--')) : typed
   around.err(
-    ours.includes('--json')
-      ? `${cleanJson({ error: failure })}\n`
-      : `${cleanLines(message)}\n\n${shown}`,
+    jsonIn(typed) ? `${cleanJson({ error: failure })}\n` : `${cleanLines(message)}\n\n${shown}`,
   )
   return misused
 }
@@ -124,7 +125,7 @@ function callOf(
   const asJson = line.flags['json'] === true
   const { schema, databaseUrl, urlFor } = settingsOf(line.flags, config, around)
   const database: Call['database'] = async (use) => {
-    const url = urlFor(command.name)
+    const url = urlFor(command)
     // Only now: --help must not wait for a client to load, nor fail without one.
     const { connectLimitMs, withDatabase } = await import('./open-database.ts')
     const seconds = connectLimitMs / 1_000
@@ -167,12 +168,8 @@ function callOf(
     database,
     observe: (use) =>
       database(async (driver) => {
-        const { createObserver } = await import('holdfast/observe')
-        const options = schema === undefined ? {} : { schema }
-        return await use(
-          createObserver(driver, { ...options, claims: config.claims ?? [] }),
-          driver,
-        )
+        const { observerOf } = await import('./product.ts')
+        return await use(await observerOf(driver, { schema, claims: config.claims ?? [] }), driver)
       }),
   }
 }
@@ -217,8 +214,8 @@ function meant(typed: string, words: readonly string[], before: string): string 
   return word === undefined ? '' : ` Did you mean ${before}${word}?`
 }
 
-function say(around: Surroundings, text: string): number {
-  around.out(text)
+function say(around: Surroundings, text: string, asJson: boolean): number {
+  around.out(asJson ? `${cleanJson({ usage: text })}\n` : text)
   return done
 }
 

@@ -1,21 +1,29 @@
 import type { ObservedSession, SessionSeen } from 'holdfast/observe'
-import { Misuse } from './command.ts'
+import { Misuse } from './failure.ts'
 
 const idle = 'idle'
+const form = /^([0-9a-z]{1,12})-([0-9a-z]{1,12})(?:-([0-9a-z.]{1,40}))?$/
 
 /** Which transaction of a session somebody saw, short enough for a command line: what `--seen` takes. */
-export function seenText({ startedAt, transactionStartedAt }: ObservedSession): string | undefined {
+export function seenText({
+  startedAt,
+  transactionStartedAt,
+  transactionId,
+}: ObservedSession): string | undefined {
   if (startedAt === undefined) return undefined
-  return `${shortOf(startedAt)}-${transactionStartedAt === undefined ? idle : shortOf(transactionStartedAt)}`
+  if (transactionStartedAt === undefined) return `${shortOf(startedAt)}-${idle}`
+  const number = transactionId === undefined ? '' : `-${transactionId}`
+  return `${shortOf(startedAt)}-${shortOf(transactionStartedAt)}${number}`
 }
 
 /** The same read back. @throws Misuse */
 export function seenOf(text: string): SessionSeen {
-  const [, session = '', transaction = ''] = /^([0-9a-z]{1,12})-([0-9a-z]{1,12})$/.exec(text) ?? []
+  const [, session = '', transaction = '', number] = form.exec(text) ?? []
   if (session === '') throw new Misuse('--seen takes what cancel prints without --yes.')
   return {
     startedAt: longOf(session),
     transactionStartedAt: transaction === idle ? null : longOf(transaction),
+    ...(number === undefined ? {} : { transactionId: number }),
   }
 }
 

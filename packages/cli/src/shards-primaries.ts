@@ -1,11 +1,8 @@
 import { createMoves, type Moves, type MovesOptions, type MovingPrimary } from 'holdfast/shards'
 import type { PoolClient } from 'pg'
-import { type Call, Failed, Misuse } from './command.ts'
-import { checkedUrl } from './database-url.ts'
-import { failureOf } from './failure.ts'
-
-/** A primary in the configuration file: its URL, and how other primaries reach it if that is not the same. */
-export type ShardSetting = string | { readonly url: string; readonly peerUrl?: string }
+import type { Call } from './command.ts'
+import { checkedPeerUrl, checkedUrl } from './settings/database-url.ts'
+import { Failed, failureOf, Misuse } from './failure.ts'
 
 /** The primaries that the configuration file names, open for as long as `use` runs. */
 export async function withPrimaries<T>(
@@ -28,7 +25,8 @@ export async function withPrimaries<T>(
     const [name, setting] = next
     const { url, peerUrl = url } = typeof setting === 'string' ? { url: setting } : setting
     checkedUrl(url, `shards.${name} of the configuration file`)
-    checkedUrl(peerUrl, `shards.${name}.peerUrl of the configuration file`)
+    const peer = `shards.${name}${peerUrl === url ? '' : '.peerUrl'} of the configuration file`
+    checkedPeerUrl(peerUrl, peer)
     return await withDatabase(url, (driver) =>
       open(at + 1, { ...opened, [name]: { driver, connection: peerUrl } }),
     )

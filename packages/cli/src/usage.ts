@@ -1,7 +1,7 @@
 import type { Argument, Command, Flag } from './command.ts'
 import { commands } from './commands/index.ts'
 
-const common: Readonly<Record<string, Flag>> = {
+const settings: Readonly<Record<string, Flag>> = {
   schema: {
     type: 'string',
     value: '<name>',
@@ -13,6 +13,9 @@ const common: Readonly<Record<string, Flag>> = {
     about:
       'Configuration; else HOLDFAST_CONFIG, else holdfast.config.json, .ts, .js or .mjs here or above, in this project',
   },
+}
+
+const common: Readonly<Record<string, Flag>> = {
   json: { type: 'boolean', about: 'Print the result as JSON' },
   help: { type: 'boolean', about: 'Print this' },
 }
@@ -28,7 +31,12 @@ const connection: Readonly<Record<string, Flag>> = {
 
 /** Every flag a command understands. */
 export function flagsOf(command: Command): Readonly<Record<string, Flag>> {
-  return { ...command.flags, ...(command.needsDatabase ? connection : {}), ...common }
+  return {
+    ...command.flags,
+    ...(command.needsDatabase ? connection : {}),
+    ...(command.readsSettings === false ? {} : settings),
+    ...common,
+  }
 }
 
 /** What `holdfast --help` prints. */

@@ -11,6 +11,7 @@ export type {
   DeadJobEntry,
   DeadJobList,
   DeadJobReport,
+  EngineName,
   HistoryPoint,
   Info,
   LoggedIn,

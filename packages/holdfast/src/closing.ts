@@ -1,11 +1,16 @@
 import { Activities, type Activity, type Method, type Subject } from './core/activity.ts'
-import { durationMs } from './core/duration.ts'
+import { durationMs } from './core/options/duration.ts'
 import { holdfastError } from './core/errors.ts'
-import { endedInTime, stopOptions, type StopOptions, type Stopped } from './core/stopping.ts'
+import {
+  endedInTime,
+  stopOptions,
+  type StopOptions,
+  type Stopped,
+} from './core/options/stopping.ts'
 import { within } from './core/within.ts'
 import { goneSignal } from './leases/held-lease.ts'
-import type { Lease } from './leases/index.ts'
-import { optionsGiven } from './core/known-options.ts'
+import type { Lease } from './leases/lease.ts'
+import { optionsGiven } from './core/options/known-options.ts'
 
 /** Something that `close` could not bring to an end. What it holds in the database ends by itself. */
 export interface LeftBehind extends Subject {

@@ -1,7 +1,6 @@
 export { type ErrorClass, type ErrorCode, type ErrorEntry, errorCodes } from './core/error-codes.ts'
-export { type ErrorDetailsOf, errorDetails } from './core/error-details.ts'
+export { type ErrorDetailsOf, errorDetails } from './core/errors/error-details.ts'
 export {
-  type Blocker,
   ContentionError,
   DriverError,
   type ErrorDetails,
@@ -14,3 +13,4 @@ export {
   UnknownOutcomeError,
   UsageError,
 } from './core/errors.ts'
+export type { Blocker } from './core/events/event-map.ts'

@@ -7,17 +7,17 @@ import {
   type TransactionClaimsOptions,
   type Work,
   type WorkOptions,
-} from './claims/index.ts'
+} from './entries/claims.ts'
 import { Closing, type Closed, type Marks } from './closing.ts'
 import type { Subject } from './core/activity.ts'
 import type { Driver, Row } from './core/driver.ts'
 import { chooseRootClient, type RootClient } from './core/open-transactions.ts'
-import type { StopOptions } from './core/stopping.ts'
-import { defaultWait, type Wait } from './core/wait.ts'
-import { withShared } from './core/with-shared.ts'
-import { createCredits, type Credits, type CreditsOptions } from './credits/index.ts'
+import type { StopOptions } from './core/options/stopping.ts'
+import { defaultWait, type Wait } from './core/options/wait.ts'
+import { withShared } from './core/options/with-shared.ts'
+import { createCredits, type Credits } from './credits/index.ts'
 import { createLedger, type Ledger } from './ledger/index.ts'
-import { createKernel, type LedgerOptions } from './ledger/kernel.ts'
+import { createKernel, type LedgerOptions, ledgerOptions } from './ledger/kernel.ts'
 import {
   createLeader,
   createLeases,
@@ -25,26 +25,25 @@ import {
   type LeaderOptions,
   type Leases,
   type LeasesOptions,
-} from './leases/index.ts'
-import { createLocks, type LockOptions, type Locks } from './locks/index.ts'
+} from './entries/leases.ts'
+import { createLocks, type LockOptions, type Locks } from './entries/locks.ts'
 import {
   createObserver,
   type Observer,
-  type ObserverOptions,
   type Recorder,
   type RecorderOptions,
   startRecorder,
 } from './observe/index.ts'
 import { createQuota, type Quota, type QuotaOptions } from './quota/index.ts'
 import type { AmountKind, AmountOf } from './ledger/book.ts'
-import { createOnce, type Once, type OnceRoomOptions } from './once/index.ts'
-import { createRows, type Rows, type RowsOptions } from './rows/index.ts'
+import { createOnce, type Once, type OnceRoomOptions } from './entries/once.ts'
+import { createRows, type Rows, type RowsOptions } from './entries/rows.ts'
 import {
   createSchedule,
   type Schedule,
   type ScheduleOptions,
   type ScheduleRoomOptions,
-} from './schedule/index.ts'
+} from './entries/schedule.ts'
 import { createStock, type Stock, type StockOptions } from './stock/index.ts'
 import {
   createTransactions,
@@ -52,25 +51,26 @@ import {
   type Transactions,
   type TxOptions,
 } from './tx/index.ts'
-import { assertOneOf, type KnownOptions, optionsGiven } from './core/known-options.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from './core/options/known-options.ts'
 import { assertDriver } from './core/client-kind.ts'
-import { ledgerOptions } from './ledger/known-options.ts'
-import { leasesOptions } from './leases/known-options.ts'
-import { lockOptions } from './locks/known-options.ts'
-import { observerOptions } from './observe/known-options.ts'
-import { onceRoomOptions } from './once/known-options.ts'
-import { rowsOptions } from './rows/known-options.ts'
-import { scheduleRoomOptions } from './schedule/known-options.ts'
-import { resolveOptions, txOptions } from './tx/known-options.ts'
+import type { CreditsOptions } from './credits/options.ts'
+import { resolveOptions } from './tx/ask-again.ts'
+import { txOptions } from './tx/run-options.ts'
+import { lockOptions } from './locks/locks.ts'
+import { rowsOptions } from './rows/rows.ts'
+import { onceRoomOptions } from './once/once.ts'
+import { leasesOptions } from './leases/leases.ts'
+import { scheduleRoomOptions } from './schedule/schedule.ts'
+import { type ObserverOptions, observerOptions } from './observe/observer.ts'
 
 export type { Closed, LeftBehind } from './closing.ts'
 export type { Driver, Isolation } from './core/driver.ts'
-export type { Duration } from './core/duration.ts'
+export type { Duration } from './core/options/duration.ts'
 export type { RootClient } from './core/open-transactions.ts'
-export type { Wait } from './core/wait.ts'
-export type { Stopped, StopOptions } from './core/stopping.ts'
+export type { Wait } from './core/options/wait.ts'
+export { assertStopOptions, type Stopped, type StopOptions } from './core/options/stopping.ts'
 export { type CircuitOptions, withCircuit } from './drivers/circuit.ts'
-export { hearNotice } from './drivers/sync-wait.ts'
+export { hearNotice } from './drivers/parts/sync-wait.ts'
 export * from './errors.ts'
 export type {
   Accepted,
@@ -92,7 +92,7 @@ export {
   lockNamespaces,
   shared,
   type TryGuarded,
-} from './locks/index.ts'
+} from './entries/locks.ts'
 
 /** Settings of a Holdfast. Those of a part win over `schema`, `resolveFor` and `wait`, which hold for all. */
 export interface HoldfastOptions extends ResolveOptions {

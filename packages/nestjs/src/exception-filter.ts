@@ -68,7 +68,8 @@ export class HoldfastExceptionFilter implements ExceptionFilter {
     }
     for (const [name, value] of Object.entries(answer.headers ?? {}))
       httpAdapter.setHeader(response, name, value)
-    httpAdapter.reply(response, answer.body, answer.status)
+    // As text: of an object, adapters up to Nest 11 say that it is application/json, and warn of it.
+    httpAdapter.reply(response, JSON.stringify(answer.body), answer.status)
     return undefined
   }
 }

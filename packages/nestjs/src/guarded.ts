@@ -1,5 +1,4 @@
-import type { GuardOptions, LockInput } from 'holdfast/locks'
-import { assertKnown, guardedOptions } from './known-options.ts'
+import { assertGuardOptions, type GuardOptions, type LockInput } from 'holdfast/locks'
 import { misused, wrapMethod } from './wrap-method.ts'
 
 /** Decorates a method that takes at least these parameters, and is async. */
@@ -28,7 +27,8 @@ export function Guarded<A extends unknown[]>(
   options: GuardOptions = {},
 ): AsyncMethodDecorator<A> {
   if (typeof key !== 'function') throw misused('Guarded', 'give it a function that makes the key')
-  assertKnown(options, guardedOptions)
+  // Where it stands, and not with the first call: in a transaction that is open already some options are not read.
+  assertGuardOptions(options)
   return (target, name, descriptor) => {
     wrapMethod('Guarded', target, name, descriptor, async (runtime, self, args, method) => {
       const keys = await key.apply(self, args as A)

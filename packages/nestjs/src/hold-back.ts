@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { EventEmitter } from 'node:events'
+import { stateOf } from './response-state.ts'
 
 /** A handler that runs, or has run, for a response. */
 interface Handling {
@@ -25,8 +26,13 @@ interface Source {
 
 /** A response that the handler cannot send. */
 export interface HeldBack {
-  /** Runs the handler. @throws `refuse()` if it tried to send, though it may have caught that */
+  /**
+   * Runs the handler, on a response as it was before the first run: what an attempt has set that was undone must not be
+   * the answer of the next one. @throws `refuse()` if it tried to send, though it may have caught that
+   */
   run<T>(handler: () => Promise<T>): Promise<T>
+  /** Takes back what the handler has set: what is answered is not the answer of its last run. */
+  putBack(): void
   /** From now on everybody can. */
   release(): void
 }
@@ -36,7 +42,7 @@ export interface HeldBack {
  * refused where it tries. A stream has nobody to catch that, and neither has what it left behind: there the connection
  * is cut.
  */
-export function holdBack(response: unknown, refuse: () => Error): HeldBack {
+export function holdBack(response: object, refuse: () => Error): HeldBack {
   const reply = response as Sending
   const raw = reply.raw ?? reply
   const mine = (): Handling | undefined => {
@@ -64,8 +70,13 @@ export function holdBack(response: unknown, refuse: () => Error): HeldBack {
   // Hooks of Fastify would come between it and Node's response.
   if (raw !== reply) held.push(hold(reply, 'send'))
   raw.on('pipe', cut)
+  const putBack = stateOf(response)
+  let hasRun = false
   return {
+    putBack,
     async run(handler) {
+      if (hasRun) putBack()
+      hasRun = true
       const running: Handling = { response: raw, refusal: undefined, isDeaf: false }
       try {
         const result = await handling.run(running, handler)

@@ -14,14 +14,29 @@ import {
   HttpAdapterHost,
   MetadataScanner,
 } from '@nestjs/core'
-import { createHoldfast, type Driver, type HoldfastOptions, type StopOptions } from 'holdfast'
-import { UsageError } from 'holdfast/errors'
+import {
+  assertStopOptions,
+  createHoldfast,
+  type Driver,
+  type HoldfastOptions,
+  type StopOptions,
+} from 'holdfast'
 import { expressErrors, type HttpErrorOptions } from 'holdfast/http'
 import { type AmbientTransactions, ownTransactions } from './ambient.ts'
 import { CurrentTransaction } from './current-transaction.ts'
 import { HoldfastExceptionFilter } from './exception-filter.ts'
 import { HoldfastHealthIndicator } from './health-indicator.ts'
-import { assertKnown, type KnownOptions } from './known-options.ts'
+import {
+  aBoolean,
+  aFunction,
+  aList,
+  anObject,
+  anything,
+  assertOptions,
+  type Form,
+  type KnownOptions,
+  refused,
+} from './known-options.ts'
 import { Runtime } from './runtime.ts'
 import { scheduleOf, tickMethodsOf } from './tick.ts'
 import { ANSWERS, HOLDFAST, RUNTIME } from './tokens.ts'
@@ -38,7 +53,7 @@ export interface HoldfastModuleOptions<Tx> {
   readonly ticks?: boolean
   /** Settings of the answers to errors over HTTP. By default those of 500 and above are logged. */
   readonly answers?: HttpErrorOptions
-  /** How long the shutdown waits for what is under way. @defaultValue { within: '20 s' } */
+  /** How long the shutdown waits for what is under way. @defaultValue { within: '20 s', leaveAfter: '5 s' } */
   readonly close?: StopOptions
   /** Called when Holdfast is closed, for what it needs until then. @example afterClose: () => pool.end() */
   readonly afterClose?: () => unknown
@@ -78,6 +93,9 @@ export class HoldfastModule {
    * })
    */
   static forRootAsync<Tx>(given: HoldfastModuleAsyncOptions<Tx>): DynamicModule {
+    assertOptions(given, asyncOptions)
+    if (given.useFactory === undefined)
+      throw refused('useFactory', 'useFactory is missing: a function that makes the settings')
     return {
       module: HoldfastModule,
       imports: [DiscoveryModule, ...(given.imports ?? [])],
@@ -122,22 +140,36 @@ const providers: Provider[] = [
   },
 ]
 
+const transactions: Form = [
+  (value) => {
+    const { find, run } = (value ?? {}) as Partial<AmbientTransactions<unknown>>
+    return typeof find === 'function' && typeof run === 'function'
+  },
+  'what clsTransactions() makes, with find and run',
+]
+
 const knownOptions: KnownOptions<Options> = {
-  driver: true,
-  options: true,
-  ambient: true,
-  ticks: true,
-  answers: true,
-  close: true,
-  afterClose: true,
+  driver: anything,
+  options: anObject,
+  ambient: transactions,
+  ticks: aBoolean,
+  answers: anObject,
+  close: anObject,
+  afterClose: aFunction,
 }
 
+const asyncOptions: KnownOptions<HoldfastModuleAsyncOptions<unknown>> = {
+  imports: aList,
+  inject: aList,
+  useFactory: aFunction,
+}
+
+/** All of them when the application starts: those of the shutdown would be read when it is too late. */
 function runtimeOf(options: Options): Runtime<unknown> {
-  if (typeof options?.driver !== 'object' || options.driver === null) {
-    const subject = 'driver is missing: fromPg(pool), fromPrisma(prisma), …'
-    throw new UsageError('OPTION_INVALID', { details: { option: 'driver', subject } })
-  }
-  assertKnown(options, knownOptions)
+  if (typeof options?.driver !== 'object' || options.driver === null)
+    throw refused('driver', 'driver is missing: fromPg(pool), fromPrisma(prisma), …')
+  assertOptions(options, knownOptions)
+  assertStopOptions(options.close, 'close')
   // Looks at its settings, as it would in any other framework.
   expressErrors(options.answers)
   const hf = createHoldfast(options.driver, options.options)

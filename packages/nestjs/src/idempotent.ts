@@ -21,7 +21,7 @@ import { holdBack } from './hold-back.ts'
 import { assertDone, assertPlain } from './outcome.ts'
 import type { Runtime } from './runtime.ts'
 import { RUNTIME } from './tokens.ts'
-import { misused, sendsItself } from './wrap-method.ts'
+import { misused, sendsItself, sentItself } from './wrap-method.ts'
 
 const noted = Symbol.for('holdfast.nestjs.idempotent')
 
@@ -78,7 +78,13 @@ class IdempotencyInterceptor implements NestInterceptor {
     if (ambient.find() !== undefined)
       throw misused('Idempotent', 'a transaction is open around the route already')
     const before = headersOf(response)
-    const held = holdBack(response, sentItself)
+    const held = holdBack(response, () => sentItself('Idempotent'))
+    let isReplayed = false
+    const once = async (...args: Parameters<typeof hf.once>): Promise<unknown> => {
+      const done = await hf.once(...args)
+      isReplayed = !done.ok || done.replayed
+      return done
+    }
     const work = async (tx: unknown): Promise<HttpAnswer> =>
       await ambient.run(tx, async () => {
         // Called anew for each attempt, inside: Nest runs the handler in the context of this call.
@@ -90,10 +96,12 @@ class IdempotencyInterceptor implements NestInterceptor {
         const headers = newIn(headersOf(response), before)
         return { status: response.statusCode, headers, body }
       })
-    const answer = await idempotentAnswer(hf.once, parsed(request), work, {
+    const answer = await idempotentAnswer(once as typeof hf.once, parsed(request), work, {
       ...options,
       scope: () => options.scope(request),
     }).finally(() => held.release())
+    // A run of the handler that was undone, before somebody else's answer was found.
+    if (isReplayed) held.putBack()
     const { httpAdapter } = this.#host
     for (const [name, value] of Object.entries(answer.headers ?? {}))
       httpAdapter.setHeader(response, name, value)
@@ -104,10 +112,6 @@ class IdempotencyInterceptor implements NestInterceptor {
 
 Inject(RUNTIME)(IdempotencyInterceptor, undefined, 0)
 Inject(HttpAdapterHost)(IdempotencyInterceptor, undefined, 1)
-
-function sentItself(): Error {
-  return misused('Idempotent', 'the handler sent its answer itself, before COMMIT: return it')
-}
 
 function optionsOf(context: ExecutionContext): IdempotencyOptions<NestRequest> {
   const options: unknown =
@@ -133,10 +137,9 @@ function headersOf(response: NestResponse): Record<string, string> {
   return Object.fromEntries(
     Object.entries(response.getHeaders())
       // Whoever repeats a request with somebody's key must not get a session with it.
-      .filter(
-        ([name, value]) => name !== 'set-cookie' && ['string', 'number'].includes(typeof value),
-      )
-      .map(([name, value]) => [name, String(value)]),
+      .filter(([name, value]) => name !== 'set-cookie' && value !== undefined)
+      // Several values mean the same in one line; cookies are the only exception.
+      .map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : String(value)]),
   )
 }
 

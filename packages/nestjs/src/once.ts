@@ -1,7 +1,7 @@
-import type { OnceOptions } from 'holdfast/once'
+import { assertOnceOptions, type OnceOptions } from 'holdfast/once'
 import type { RunOptions } from 'holdfast/tx'
 import type { AsyncMethodDecorator } from './guarded.ts'
-import { assertKnown, onceOptions } from './known-options.ts'
+import { isObject, refused } from './known-options.ts'
 import { misused, wrapMethod } from './wrap-method.ts'
 
 /** Options of `@Once`. */
@@ -27,8 +27,12 @@ export function Once<A extends unknown[]>(
   options: OnceMethodOptions<A> = {},
 ): AsyncMethodDecorator<A> {
   if (typeof key !== 'function') throw misused('Once', 'give it a function that makes the key')
-  assertKnown(options, onceOptions)
+  if (!isObject(options)) throw refused('options', 'options must be an object')
   const { scope, payload, ...rest } = options
+  if ('payload' in options && typeof payload !== 'function')
+    throw refused('payload', 'payload must be a function of the arguments')
+  // Of a function it is known only with the call.
+  assertOnceOptions(scope === undefined || typeof scope === 'function' ? rest : { ...rest, scope })
   return (target, name, descriptor) => {
     wrapMethod('Once', target, name, descriptor, async (runtime, self, given, method) => {
       const args = given as A
@@ -39,10 +43,17 @@ export function Once<A extends unknown[]>(
           ...(scope === undefined
             ? {}
             : { scope: typeof scope === 'function' ? scope.apply(self, args) : scope }),
-          ...(payload === undefined ? {} : { payload: payload.apply(self, args) }),
+          ...(payload === undefined ? {} : { payload: compared(payload.apply(self, args)) }),
         },
         method,
       )
     })
   }
+}
+
+/** Something that nobody sent cannot be compared: every call would be taken for the same. */
+function compared(payload: unknown): unknown {
+  if (payload === undefined)
+    throw refused('payload', 'payload gave undefined: it must give what came with the key')
+  return payload
 }

@@ -7,6 +7,13 @@ import type { RunOptions } from 'holdfast/tx'
 import type { AmbientTransactions } from './ambient.ts'
 import { assertDone, assertPlain } from './outcome.ts'
 
+/** The method that was decorated, with the arguments of this call. */
+export interface Wrapped {
+  run(): unknown
+  /** What is given back did not come from its last run: what that has set on a response counts no more. */
+  forget(): void
+}
+
 /** What decorated methods of one application run with. */
 export class Runtime<Tx> {
   readonly hf: Holdfast<Tx>
@@ -21,7 +28,7 @@ export class Runtime<Tx> {
   async guarded(
     keys: LockInput | readonly LockInput[],
     options: GuardOptions,
-    method: () => unknown,
+    method: Wrapped,
   ): Promise<unknown> {
     const open = this.ambient.find()
     if (open === undefined)
@@ -36,11 +43,7 @@ export class Runtime<Tx> {
   }
 
   /** The same, once per key. */
-  async once(
-    key: string,
-    options: OnceOptions & RunOptions,
-    method: () => unknown,
-  ): Promise<unknown> {
+  async once(key: string, options: OnceOptions & RunOptions, method: Wrapped): Promise<unknown> {
     const work = async (tx: Tx): Promise<unknown> =>
       await this.ambient.run(tx, async () => assertPlain(await done(method)))
     const open = this.ambient.find()
@@ -49,14 +52,15 @@ export class Runtime<Tx> {
       open === undefined
         ? await this.hf.once(key, work, options)
         : await this.hf.once(open, key, work, memoryOf(options))
+    if (!answer.ok || answer.replayed) method.forget()
     if (answer.ok) return answer.result
     if (answer.reason === 'in-progress') throw new ContentionError('ONCE_TIMEOUT')
     throw new UnprocessableEntityException('the key was used for another request')
   }
 }
 
-async function done(method: () => unknown): Promise<unknown> {
-  return assertDone(await method())
+async function done(method: Wrapped): Promise<unknown> {
+  return assertDone(await method.run())
 }
 
 /** Of a transaction that is open already only the wait is ours to choose. */

@@ -1,6 +1,13 @@
 import 'reflect-metadata'
 import type { DiscoveryService, MetadataScanner } from '@nestjs/core'
-import type { LeasedTick, Schedule, ScheduleOptions, Tick as AnyTick } from 'holdfast/schedule'
+import {
+  assertScheduleOptions,
+  type LeasedTick,
+  type Schedule,
+  type ScheduleOptions,
+  type Tick as AnyTick,
+} from 'holdfast/schedule'
+import { isObject, refused } from './known-options.ts'
 import type { Runtime } from './runtime.ts'
 import { methodOf, misused } from './wrap-method.ts'
 
@@ -18,9 +25,13 @@ const noted = Symbol.for('holdfast.nestjs.tick')
  * and controllers of which there is one: a request-scoped or transient one is refused when the application starts.
  *
  * @example class Reports { @Tick({ name: 'nightly', cron: '0 3 * * *', guarantee: 'transactional' }) async run() { … } }
- * @throws OPTION_INVALID when the application starts
+ * @throws OPTION_INVALID
  */
 export function Tick(options: TickOptions): MethodDecorator {
+  if (!isObject(options)) throw refused('options', 'options must be an object')
+  if ('handler' in options) throw refused('handler', 'handler is the method itself')
+  const handler = (): undefined => undefined
+  assertScheduleOptions({ ...options, handler } as ScheduleOptions<unknown>)
   return (target, name, descriptor) => {
     Reflect.defineMetadata(
       noted,

@@ -1,7 +1,9 @@
 import 'reflect-metadata'
 import { Inject } from '@nestjs/common'
 import { UsageError } from 'holdfast/errors'
-import type { Runtime } from './runtime.ts'
+import { holdBack } from './hold-back.ts'
+import { responsesIn } from './response-state.ts'
+import type { Runtime, Wrapped } from './runtime.ts'
 import { RUNTIME } from './tokens.ts'
 
 /** Where Nest puts the runtime into the instances it makes: each application puts in its own. */
@@ -14,7 +16,7 @@ export type Instead = (
   runtime: Runtime<unknown>,
   self: object,
   args: unknown[],
-  method: () => unknown,
+  method: Wrapped,
 ) => Promise<unknown>
 
 /** Puts something in place of a method of a class that Nest makes. */
@@ -35,7 +37,25 @@ export function wrapMethod(
         decorator,
         'the instance was not made by Nest with HoldfastModule, or the method was called without it',
       )
-    return await instead(runtime, this, args, () => original.apply(this, args))
+    // A response may get here in a route, with passthrough, or by a service that is handed one.
+    const held = responsesIn(args).map((response) =>
+      holdBack(response, () => sentItself(decorator)),
+    )
+    const call = (): unknown => original.apply(this, args)
+    const method: Wrapped = {
+      run: held.reduce(
+        (run, { run: hold }) =>
+          () =>
+            hold(async () => await run()),
+        call,
+      ),
+      forget: () => held.forEach(({ putBack }) => putBack()),
+    }
+    try {
+      return await instead(runtime, this, args, method)
+    } finally {
+      for (const { release } of held.toReversed()) release()
+    }
   }
   Object.defineProperty(wrapped, 'name', { value: original.name, configurable: true })
   // Routes, guards and pipes are notes on the function.
@@ -70,6 +90,11 @@ export function sendsItself(type: object, name: string | symbol): boolean {
   const params: unknown = Reflect.getMetadata('__routeArguments__', type, name) ?? {}
   // Of Nest's RouteParamtypes, RESPONSE and NEXT.
   return Object.keys(params as object).some((kind) => /^[12]:/.test(kind))
+}
+
+/** A handler has sent an answer before COMMIT. */
+export function sentItself(decorator: string): UsageError {
+  return misused(decorator, 'the method sent an answer itself, before COMMIT: return it')
 }
 
 /** A mistake in the use of a decorator. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { aBoolean, assertOptions, type KnownOptions } from './core/known-options.ts'
@@ -17,7 +18,8 @@ export interface RaceFreeOptions {
 /** Whether a report is good enough, and what to tell if it is not (or if it should not have been). */
 export interface Judgement {
   readonly pass: boolean
-  readonly message: string
+  /** Asked for by an assertion that does not hold: only then are lines told to GitHub, and a page is left. */
+  message(): string
 }
 
 const raceFreeOptions = { bounded: aBoolean } satisfies KnownOptions<RaceFreeOptions>
@@ -36,8 +38,12 @@ export function judgeRaceFree(
     bounded && !pass
       ? '  accept it   toBeRaceFree({ bounded: true }), if a search within the budget is enough here\n'
       : ''
-  if (!pass) annotate(report)
-  return { pass, message: `${tell(report)}${hint}${pass ? '' : pageLine(report)}` }
+  const message = (): string => {
+    if (pass) return tell(report)
+    annotate(report)
+    return `${tell(report)}${hint}${pageLine(report)}`
+  }
+  return { pass, message }
 }
 
 /** In GitHub Actions a race is shown beside the lines that make it. */
@@ -57,7 +63,8 @@ export function judgeHasRace(report: Report, pattern?: RegExp | string): Judgeme
   const wanted = pattern === undefined ? 'a race' : `a race that matches ${String(pattern)}`
   return {
     pass,
-    message: `${pass ? 'Not wanted' : 'Wanted'}: ${wanted}.\n\n${tell(report)}${pageLine(report)}`,
+    message: () =>
+      `${pass ? 'Not wanted' : 'Wanted'}: ${wanted}.\n\n${tell(report)}${pageLine(report)}`,
   }
 }
 
@@ -70,7 +77,7 @@ export function judgeHasRace(report: Report, pattern?: RegExp | string): Judgeme
 export function assertRaceFree(report: Report, options: RaceFreeOptions = {}): void {
   const { pass, message } = judgeRaceFree(report, options, 'assertRaceFree()')
   if (pass) return
-  const error = new Error(`\n${message}`)
+  const error = new Error(`\n${message()}`)
   error.name = 'RaceError'
   // The stack of this library tells nobody anything.
   Error.captureStackTrace(error, assertRaceFree)
@@ -90,10 +97,23 @@ function pageLine(report: Report): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-  // Several tests may have the same name; the schedule tells their races apart.
-  const mark = report.failure?.token.split('.').at(-1) ?? report.verdict
-  const path = resolve(join(folder, `${name === '' ? 'race' : name.slice(0, 80)}-${mark}`))
+  const path = resolve(
+    join(folder, `${name === '' ? 'race' : name.slice(0, 80)}-${markOf(report)}`),
+  )
   writeFileSync(`${path}.html`, htmlReport(report))
   writeFileSync(`${path}.json`, jsonReport(report))
   return `  page         ${path}.html\n`
+}
+
+/**
+ * Tests may have the same name, and the same flows with another seed or another rule the same schedule: what was found
+ * tells them apart, and the same found again has the same page.
+ */
+function markOf({ verdict, flows, failure, trouble, notes }: Report): string {
+  const ends = [failure?.run, ...(failure?.serial.map(({ run }) => run) ?? [])]
+  const found = [
+    [verdict, flows, trouble, notes, failure?.kind, failure?.message, failure?.token],
+    ends.map((run) => [run?.tables, run?.outcomes]),
+  ]
+  return createHash('sha256').update(JSON.stringify(found)).digest('hex').slice(0, 8)
 }

@@ -20,9 +20,9 @@ import type { Progress, Report, Said } from './core/model.ts'
 import { progressLine } from './report/progress.ts'
 import { createRunner } from './run/create-runner.ts'
 import type { DatabaseContext, Flow, FlowContext, InvariantContext } from './run/options.ts'
-import type { FlowEnd } from './run/said.ts'
-import { takeTurn } from './run/turn.ts'
-import { databaseUrl } from './run/url.ts'
+import type { FlowEnd } from './run/answer/said.ts'
+import { takeTurn } from './run/connection/turn.ts'
+import { databaseUrl } from './run/connection/url.ts'
 import { search } from './search/search.ts'
 
 /** What to explore, and how far. */
@@ -62,7 +62,7 @@ export interface ExploreOptions {
   /**
    * What an answer or an error says: `accepted`, `refused` (said no, and left nothing behind, which is safe in any
    * order) or `failed` (went wrong; if no serial order gives that, it is a finding). By default a status of 4xx or 503,
-   * `ok: false`, an error of yours and SQLSTATEs of constraints and concurrency are refusals; a status of 5xx, a
+   * `ok: false` or `success: false`, an error of yours and SQLSTATEs of constraints and concurrency are refusals; a status of 5xx, a
    * TypeError and other SQLSTATEs are failures. Return undefined for what is to be left to that.
    */
   readonly outcome?: (end: FlowEnd) => Said | undefined
@@ -162,6 +162,7 @@ export async function explore(options: ExploreOptions): Promise<Report> {
     flows: names,
     server: runner.server,
     ...findings,
+    ...(findings.failure && { known: runner.known() ?? [] }),
     ...(late && { verdict: 'inconclusive', trouble: late }),
   }
 }

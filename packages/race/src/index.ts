@@ -14,9 +14,10 @@ export { mermaidReport } from './report/mermaid.ts'
 export { htmlReport } from './report/page/html-report.ts'
 export { type ProgressLine, type ProgressStream, progressLine } from './report/progress.ts'
 export { type FormatOptions, formatReport } from './report/terminal/format-report.ts'
-export { instrument, type PgModule } from './run/instrument.ts'
-export { openPort, type SharedPort } from './run/shared-port.ts'
-export type { MomentKind, Transaction } from './report/history.ts'
+export { instrument, type PgModule } from './run/connection/instrument.ts'
+export { RestoreError } from './run/state/restore-error.ts'
+export { openPort, type SharedPort } from './run/connection/shared-port.ts'
+export type { MomentKind, Transaction } from './report/anomaly/history.ts'
 export { type Recording, type RecordedStep, type RecordOptions, record } from './record.ts'
 export type {
   DatabaseContext,

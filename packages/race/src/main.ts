@@ -1,8 +1,14 @@
 #!/usr/bin/env node
-import { NobodyReads, runCommandLine } from './demo/command-line.ts'
+import { runCommandLine } from './command/command-line.ts'
+import { NobodyReads } from './command/surroundings.ts'
 import { explore } from './explore.ts'
 
 const { stdout, stderr } = process
+
+/** Beside this file, built or not. */
+function program(name: string): URL {
+  return new URL(`./${name}${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url)
+}
 
 let isRead = true
 // Whoever reads us has had enough: head, or a pager that was closed. What was made is taken away first.
@@ -18,5 +24,7 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     stdout.write(text)
   },
   err: (text) => stderr.write(text),
+  screen: stderr,
   explore,
+  programs: { recorder: program('hunt-recorder'), prover: program('hunt-prover') },
 })

@@ -14,11 +14,11 @@ export const raceMatchers: {
 } = {
   toBeRaceFree(report, options) {
     const { pass, message } = judgeRaceFree(report as Report, options)
-    return { pass, message: () => `\n${message}` }
+    return { pass, message: () => `\n${message()}` }
   },
   toHaveRace(report, pattern) {
     const { pass, message } = judgeHasRace(report as Report, pattern)
-    return { pass, message: () => `\n${message}` }
+    return { pass, message: () => `\n${message()}` }
   },
 }
 

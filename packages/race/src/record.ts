@@ -2,11 +2,11 @@
 import { aFunction, assertForm, assertOptions, type KnownOptions } from './core/known-options.ts'
 import type { FinalTable, FlowOutcome, Note, Step } from './core/model.ts'
 import { commonOptions, type ExploreOptions } from './explore.ts'
-import { type MomentKind, readHistory, type Transaction } from './report/history.ts'
+import { type MomentKind, readHistory, type Transaction } from './report/anomaly/history.ts'
 import { createRunner } from './run/create-runner.ts'
 import type { Flow } from './run/options.ts'
-import { takeTurn } from './run/turn.ts'
-import { databaseUrl } from './run/url.ts'
+import { takeTurn } from './run/connection/turn.ts'
+import { databaseUrl } from './run/connection/url.ts'
 import { inOrder } from './search/policy.ts'
 
 /** What to record. `url`, `seed`, `state`, `oracle` and `outcome` are those of `explore()`. */

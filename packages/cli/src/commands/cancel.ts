@@ -1,15 +1,17 @@
-import { createInterventions } from 'holdfast/observe'
-import { type Command, done, failed, Misuse, unconfirmed, yesFlag } from '../command.ts'
+import { type Command, yesFlag } from '../command.ts'
 import { noSession, pidOf } from '../number-flag.ts'
 import { count, sessionName, stateText } from '../render/words.ts'
 import { queryText } from '../render/lock-tree.ts'
 import { cancelCommand } from '../render/why.ts'
+import { interventionsOn } from '../product.ts'
 import { seenOf, seenText } from '../seen.ts'
+import { done, failed, Misuse, unconfirmed } from '../failure.ts'
 
 export const cancel: Command = {
   name: 'cancel',
   about: "Cancel a session's statement, or end the session",
   needsDatabase: true,
+  onMysql: true,
   args: [{ name: 'pid', about: 'Process id of the session, as locks shows it' }],
   flags: {
     terminate: { type: 'boolean', about: 'End the session: its transaction is rolled back' },
@@ -53,7 +55,7 @@ export const cancel: Command = {
         )
         return unconfirmed
       }
-      const interventions = createInterventions(driver)
+      const interventions = await interventionsOn(driver)
       const sent = await (terminate
         ? interventions.terminate(pid, seen)
         : interventions.cancel(pid, seen))

@@ -1,8 +1,9 @@
 import { createObserver } from 'holdfast/observe'
-import { claimsFlag, claimsOf } from '../claims-file.ts'
-import { type Command, done } from '../command.ts'
+import { claimsFlag, claimsOf } from '../settings/claims-file.ts'
+import type { Command } from '../command.ts'
 import { renderClaims } from '../render/reports.ts'
 import { lookOf } from '../render/look.ts'
+import { done } from '../failure.ts'
 
 export const claims: Command = {
   name: 'claims',

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { type Call, type Command, Failed, failed, Misuse } from '../command.ts'
-import { isOwn } from '../is-own.ts'
+import type { Call, Command } from '../command.ts'
+import { isOwn } from '../settings/is-own.ts'
+import { Failed, failed, Misuse } from '../failure.ts'
 
 export const console: Command = {
   name: 'console',

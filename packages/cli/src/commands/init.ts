@@ -1,12 +1,16 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
-import { type Call, type Command, done, Failed, Misuse, unconfirmed, yesFlag } from '../command.ts'
-import { readEnvFile } from '../env-file.ts'
-import { type Choice, chooseClient, unsupported } from '../init/choose-client.ts'
-import { type Client, clients } from '../init/clients.ts'
+import { dirname, join, resolve } from 'node:path'
+import { grants } from 'holdfast/schema'
+import { type Call, type Command, yesFlag } from '../command.ts'
+import { type Choice, chooseClient, passedOver, unsupported } from '../init/choose-client.ts'
+import { clients } from '../init/clients.ts'
 import { holdfastFile } from '../init/holdfast-file.ts'
+import { isImpossible, moduleNotes, usualEnding } from '../init/module-style.ts'
+import { nextSteps } from '../init/next-steps.ts'
 import { readPrismaSchema } from '../init/prisma-schema.ts'
 import { type Project, readProject } from '../init/project.ts'
+import { assertWorks, versionNotes } from '../init/versions.ts'
+import { done, Failed, Misuse, unconfirmed } from '../failure.ts'
 
 export const init: Command = {
   name: 'init',
@@ -32,19 +36,29 @@ export const init: Command = {
     const choice = chooseClient(project.installed, typeof wanted === 'string' ? wanted : undefined)
     const { client, others } = choice
     if (client.name === 'prisma') assertPostgres(project)
+    assertWorks(client, project)
     const file = fileFor(call, project)
     const place = resolve(around.folder, file)
     if (existsSync(place)) throw exists(file)
-    const content = holdfastFile(client, project, file)
+    if (isImpossible(project, file)) throw impossible(file)
+    const schema = schemaFor(call)
+    const content = holdfastFile(client, project, { file, schema })
+    const passed = wanted === undefined ? passedOver(project.installed) : []
+    const notes = [
+      ...versionNotes(client, project),
+      ...moduleNotes(client, project, file),
+      ...passed,
+    ]
     const next = nextSteps(client, project, file, call)
     const isWritten = flags['yes'] === true
     if (isWritten) write(place, file, content)
+    const noted = notes.map((note) => `${note}\n`).join('')
     const words = isWritten
-      ? `Wrote ${file}, for ${client.name}.\n${choiceText(choice, `remove ${file} and `)}`
-      : `Would write ${file}, for ${client.name}:\n\n${content}\n${choiceText(choice, '')}Nothing was written: add --yes.\n`
+      ? `Wrote ${file}, for ${client.name}.\n${noted}${choiceText(choice, `remove ${file} and `)}`
+      : `Would write ${file}, for ${client.name}:\n\n${content}\n${noted}${choiceText(choice, '')}Nothing was written: add --yes.\n`
     const steps = isWritten ? `\nNext:\n${next.map((each) => `  ${each}\n`).join('')}` : ''
     const result = { client: client.name, others: others.map(({ name }) => name), file, content }
-    call.print({ ...result, done: isWritten, next }, `${words}${steps}`)
+    call.print({ ...result, notes, done: isWritten, next }, `${words}${steps}`)
     return isWritten ? done : unconfirmed
   },
 }
@@ -64,15 +78,31 @@ function assertPostgres(project: Project): void {
   throw unsupported(`the schema in ${file} is for ${provider}`)
 }
 
-function fileFor({ flags, around }: Call, { isTypeScript }: Project): string {
+function fileFor({ flags, around }: Call, project: Project): string {
   const { file } = flags
   if (typeof file !== 'string') {
-    const name = `holdfast.${isTypeScript ? 'ts' : 'js'}`
+    const name = `holdfast.${usualEnding(project)}`
     return existsSync(join(around.folder, 'src')) ? `src/${name}` : name
   }
   if (!/\.[cm]?[jt]s$/.test(file))
     throw new Misuse('--file is the name of a file of TypeScript or JavaScript: .ts, .js, .mts, …')
   return file
+}
+
+/** The one that programs find without being told is not written. @throws OPTION_INVALID */
+function schemaFor({ schema }: Call): string | undefined {
+  if (schema === undefined || schema === 'holdfast') return undefined
+  // The library's own check, which every use of the name would come to later.
+  grants({ schema, role: 'app' })
+  return schema
+}
+
+function impossible(file: string): Failed {
+  return new Failed({
+    code: 'MODULE_SYNTAX',
+    message: `${file} would be CommonJS, which TypeScript cannot write with verbatimModuleSyntax and erasableSyntaxOnly. Nothing was written.`,
+    next: `Name an ES module: --file ${file.replace(/\.c?ts$/, '.mts')}.`,
+  })
 }
 
 function exists(file: string): Failed {
@@ -92,43 +122,4 @@ function write(place: string, file: string, content: string): void {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw exists(file)
     throw error
   }
-}
-
-function nextSteps(client: Client, project: Project, file: string, call: Call): string[] {
-  const { installed } = project
-  const wanted = ['holdfast', client.package, ...(client.needs ?? []), ...(client.also ?? [])]
-  const missing = wanted.filter((name) => !installed.has(name))
-  const usesTypes = file.endsWith('ts') && client.imports.some(({ from }) => from === 'pg')
-  return [
-    ...(missing.length === 0 ? [] : [`npm install ${missing.join(' ')}`]),
-    ...(usesTypes && !installed.has('@types/pg') ? ['npm install --save-dev @types/pg'] : []),
-    ...(databaseIn(project, call) === undefined ? [askForDatabase] : []),
-    'npx holdfast migrate   # installs the schema; hf.guard, hf.locks and hf.rows work without it',
-    'npx holdfast doctor    # looks whether the server and the schema are as they should be',
-    ...startStep(project, call),
-  ]
-}
-
-const askForDatabase =
-  'export DATABASE_URL=postgres://user:password@localhost:5432/database   # or in .env'
-
-/** What says which database it is: the environment, or a file. */
-function databaseIn({ folder }: Project, { around }: Call): { readonly file?: string } | undefined {
-  if ((around.environment['DATABASE_URL'] ?? '') !== '') return {}
-  const { variables, file } = readEnvFile(folder)
-  const isSet = file !== undefined && (variables['DATABASE_URL'] ?? '') !== ''
-  return isSet ? { file } : undefined
-}
-
-/** What brings the variables of .env into the program. */
-const loaders = ['dotenv', 'dotenv-cli', '@dotenvx/dotenvx', '@nestjs/config', 'next', 'nuxt']
-
-/** Commands of ours read .env by themselves; Node, which runs the file that was written, does not. */
-function startStep(project: Project, call: Call): string[] {
-  const { file } = databaseIn(project, call) ?? {}
-  if (file === undefined || loaders.some((name) => project.installed.has(name))) return []
-  const path = relative(project.folder, file).replaceAll('\\', '/')
-  return [
-    `node --env-file=${path} <your program>   # so that it has DATABASE_URL, unless it reads ${path} itself`,
-  ]
 }

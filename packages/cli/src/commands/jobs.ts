@@ -1,19 +1,17 @@
 import { createClaims, createDeadJobs, type DeadOutcome, type DeadRows } from 'holdfast/claims'
-import { claimsFlag, claimsOf } from '../claims-file.ts'
+import { claimsFlag, claimsOf } from '../settings/claims-file.ts'
+import { type Call, type Command, yesFlag } from '../command.ts'
+import { numberOf } from '../number-flag.ts'
+import { lookOf } from '../render/look.ts'
+import { renderDeadJob, renderDeadJobs } from '../render/dead-jobs.ts'
 import {
-  type Call,
-  type Command,
-  done as succeeded,
   type Failed,
   failed,
   Misuse,
   notFound,
+  done as succeeded,
   unconfirmed,
-  yesFlag,
-} from '../command.ts'
-import { numberOf } from '../number-flag.ts'
-import { lookOf } from '../render/look.ts'
-import { renderDeadJob, renderDeadJobs } from '../render/dead-jobs.ts'
+} from '../failure.ts'
 
 const verbs = ['dead', 'show', 'retry', 'delete'] as const
 type Verb = (typeof verbs)[number]

@@ -1,6 +1,6 @@
 import type { Observer } from 'holdfast/observe'
-import { type Call, type Command, done } from '../command.ts'
-import { failureOf } from '../failure.ts'
+import type { Call, Command } from '../command.ts'
+import { done, failureOf } from '../failure.ts'
 import { secondsOf } from '../number-flag.ts'
 import { renderLocks } from '../render/lock-tree.ts'
 import { lookOf } from '../render/look.ts'
@@ -10,12 +10,13 @@ export const locks: Command = {
   name: 'locks',
   about: 'Who blocks whom, by name, right now',
   needsDatabase: true,
+  onMysql: true,
   flags: {
     watch: {
       type: 'string',
       value: '<seconds>',
       bare: '1',
-      about: 'Look again and again; every second unless told',
+      about: 'Query again and again; default: every second',
     },
   },
   async run(call) {

@@ -1,8 +1,9 @@
 import { HoldfastError } from 'holdfast/errors'
 import { createInterventions, type Interventions } from 'holdfast/observe'
-import { type Call, type Command, done, Misuse, unconfirmed, yesFlag } from '../command.ts'
+import { type Call, type Command, yesFlag } from '../command.ts'
 import { renderSchedules } from '../render/reports.ts'
 import { lookOf } from '../render/look.ts'
+import { done, Misuse, unconfirmed } from '../failure.ts'
 
 export const schedules: Command = {
   name: 'schedules',
@@ -12,7 +13,7 @@ export const schedules: Command = {
     {
       name: 'verb',
       words: ['list', 'pause', 'resume', 'run'],
-      about: 'What to do; list unless told',
+      about: 'What to do; default: list',
       optional: true,
     },
     { name: 'name', about: 'Which one, to pause, resume or run', optional: true },

@@ -7,7 +7,7 @@ import {
   type PlannedMove,
 } from 'holdfast/shards'
 import { bucketsIn, bucketText } from '../bucket-list.ts'
-import { type Call, type Command, done, failed, Misuse, unconfirmed, yesFlag } from '../command.ts'
+import { type Call, type Command, yesFlag } from '../command.ts'
 import { numberOf, secondsOf } from '../number-flag.ts'
 import {
   isSound,
@@ -21,6 +21,7 @@ import {
 import { count } from '../render/words.ts'
 import { lookOf } from '../render/look.ts'
 import { assertReachable, withMoves, withPrimaries } from '../shards-primaries.ts'
+import { done, failed, Misuse, unconfirmed } from '../failure.ts'
 
 export const shards: Command = {
   name: 'shards',
@@ -31,7 +32,7 @@ export const shards: Command = {
     {
       name: 'verb',
       words: ['init', 'status', 'move', 'rebalance', 'repair'],
-      about: 'What to do; status unless told',
+      about: 'What to do; default: status',
       optional: true,
     },
   ],
@@ -57,7 +58,7 @@ export const shards: Command = {
     'at-once': {
       type: 'string',
       value: '<n>',
-      about: 'rebalance: buckets in one move; 64 unless told',
+      about: 'rebalance: buckets in one move; default: 64',
     },
     adopt: {
       type: 'boolean',
@@ -71,12 +72,12 @@ export const shards: Command = {
     pause: {
       type: 'string',
       value: '<seconds>',
-      about: 'How long work in moving buckets may have to wait; 5 unless told',
+      about: 'How long work in moving buckets may have to wait; default: 5',
     },
     wait: {
       type: 'string',
       value: '<seconds>',
-      about: 'How long old transactions are waited for before that; 60 unless told',
+      about: 'How long old transactions are waited for before that; default: 60',
     },
     yes: yesFlag,
   },

@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { type Command, done, Failed } from '../command.ts'
+import type { Command } from '../command.ts'
+import { done, Failed } from '../failure.ts'
 
 /** Where Claude Code and others look for what a project teaches them. */
 const usualFolder = '.claude/skills/holdfast'
@@ -10,9 +11,10 @@ export const skill: Command = {
   name: 'skill',
   about: 'Copy what teaches a coding agent to find races and to fix them, into this project',
   needsDatabase: false,
+  readsSettings: false,
   args: [
     { name: 'verb', words: ['add'], about: 'Copy it' },
-    { name: 'folder', about: `Where to; ${usualFolder} unless told`, optional: true },
+    { name: 'folder', about: `Where to; default: ${usualFolder}`, optional: true },
   ],
   flags: {
     overwrite: {

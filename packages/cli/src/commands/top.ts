@@ -1,5 +1,5 @@
-import { type Call, type Command, done } from '../command.ts'
-import { failureOf } from '../failure.ts'
+import type { Call, Command } from '../command.ts'
+import { done, failureOf } from '../failure.ts'
 import { secondsOf } from '../number-flag.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { renderFrame } from '../top/top-frame.ts'
@@ -10,11 +10,12 @@ export const top: Command = {
   name: 'top',
   about: 'The same, live and full-screen',
   needsDatabase: true,
+  onMysql: true,
   flags: {
     every: {
       type: 'string',
       value: '<seconds>',
-      about: 'How often to look; every second unless told',
+      about: 'How often to query; default: every second',
     },
   },
   async run(call) {

@@ -1,11 +1,13 @@
-import { type Command, done } from '../command.ts'
+import type { Command } from '../command.ts'
 import { noSession, pidOf } from '../number-flag.ts'
 import { chainTo, endCommand, renderWhy } from '../render/why.ts'
+import { done } from '../failure.ts'
 
 export const why: Command = {
   name: 'why',
   about: 'Why a session waits, from it to the root, and what can be done',
   needsDatabase: true,
+  onMysql: true,
   args: [{ name: 'pid', about: 'Process id of the session, as locks shows it' }],
   flags: {},
   async run(call) {

@@ -1,4 +1,4 @@
-import { Misuse } from '../command.ts'
+import { Misuse } from '../failure.ts'
 
 /** How long a lease lasts, and what happens towards its end if it cannot be renewed. */
 export interface ExecTerms {

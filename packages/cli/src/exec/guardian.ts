@@ -4,6 +4,8 @@
  * expire: if the holder died, stands still, or could not renew. A program, started by guarded-command.ts.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { gateLine, gateNames } from './gate-words.ts'
 import type { FromGuardian, ToGuardian } from './guardian-words.ts'
 import { machineMs } from './machine-clock.ts'
 import { endGroup, signalGroup } from './process-group.ts'
@@ -12,7 +14,12 @@ import { endGroup, signalGroup } from './process-group.ts'
 const lookEveryMs = 50
 
 /** Waits for a line, so that the command does not begin before both of us know it; then becomes the command. */
-const gate = 'read -r go <&3 && [ "$go" = go ] && exec "$@" 3<&-'
+const gate = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? './gate.ts' : './gate.js', import.meta.url),
+)
+
+/** SIGUSR1 would open a debugger, and a warning would look like one of the command. */
+const gateFlags = ['--disable-sigusr1', '--no-warnings']
 
 /** What a terminal sends to everybody in front of it; the rest is for the command itself, as of a supervisor. */
 const ofTerminal: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGWINCH']
@@ -23,6 +30,10 @@ let until = 0
 let killAt = Number.POSITIVE_INFINITY
 let ending: Promise<void> | undefined
 let cut = false
+/** The gate waits, the holder knows of it, and it was told. */
+let isReady = false
+let isKnown = false
+let isTold = false
 
 const tell = (message: FromGuardian): void => {
   if (process.connected) process.send?.(message, () => undefined)
@@ -39,8 +50,9 @@ function end(group: number): Promise<void> {
 function start(command: readonly string[]): void {
   try {
     watch(
-      spawn('/bin/sh', ['-c', gate, 'sh', ...command], {
+      spawn(process.execPath, [...gateFlags, gate, ...command], {
         detached: true,
+        env: gateNames.hidden(process.env),
         stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
       }),
     )
@@ -62,10 +74,18 @@ function leave(): void {
 function watch(started: ChildProcess): void {
   child = started
   // A command that is over does not read the line any more.
-  started.stdio[3]?.on('error', () => undefined)
+  started.stdio[gateLine]?.on('error', () => undefined)
+  started.stdio[gateLine]?.once('data', () => {
+    isReady = true
+    open()
+  })
   started.once('error', notStarted)
   started.once('spawn', () => tell({ kind: 'spawned', group: started.pid as number }))
   started.once('exit', (code, signal) => {
+    if (code !== null && !isTold) {
+      notStarted({ name: '', message: `what was to become it ended with ${code}` })
+      return
+    }
     // What it left running in its group has no lease once we have told of its end.
     void end(started.pid as number).then(() => {
       tell({ kind: 'ended', code, signal, cut })
@@ -76,7 +96,9 @@ function watch(started: ChildProcess): void {
 
 /** Only while the lease is certain, which it may not be if all of us stood still. */
 function open(): void {
-  const line = child?.stdio[3]
+  const line = child?.stdio[gateLine]
+  if (!isReady || !isKnown || isTold) return
+  isTold = true
   if (machineMs() >= until) cut = true
   if (line !== undefined && line !== null && 'write' in line) line.end(cut ? 'no\n' : 'go\n')
 }
@@ -89,6 +111,7 @@ process.on('message', (message: ToGuardian) => {
     until = message.until
     tell({ kind: 'alive' })
   } else if (message.kind === 'go') {
+    isKnown = true
     open()
   } else if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
     if (ofTerminal.includes(message.signal)) signalGroup(child.pid, message.signal)

@@ -45,11 +45,13 @@ export const clients: readonly Client[] = [
     imports: [
       { from: '@prisma/adapter-pg', names: ['PrismaPg'] },
       { from: '<generated>', names: ['PrismaClient'] },
+      pg,
     ],
     needs: ['@prisma/adapter-pg'],
-    body: () => `export const prisma = new PrismaClient({
-  adapter: new PrismaPg({ connectionString }),
-})`,
+    // The adapter has a pg of its own, which strict installers do not show to the project.
+    also: ['pg'],
+    body: () => `${pool}
+export const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })`,
     driver: 'prisma',
     from: 'fromPrisma(prisma)',
   },

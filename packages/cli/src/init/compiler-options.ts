@@ -1,12 +1,18 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
+import { readText } from '../settings/read-text.ts'
 
 /** Of `compilerOptions`, what decides how a file has to be written. */
 export interface CompilerOptions {
   readonly module?: string
   readonly moduleResolution?: string
+  readonly target?: string
+  readonly types?: readonly string[]
   readonly esModuleInterop?: boolean
+  readonly allowSyntheticDefaultImports?: boolean
+  readonly verbatimModuleSyntax?: boolean
+  readonly erasableSyntaxOnly?: boolean
   readonly allowImportingTsExtensions?: boolean
   readonly rewriteRelativeImportExtensions?: boolean
 }
@@ -56,7 +62,7 @@ function fileOf(base: string, from: string): string | undefined {
 /** JSON with comments and commas too many. What cannot be read says nothing. */
 function settingsIn(file: string): Settings {
   try {
-    const text = readFileSync(file, 'utf8')
+    const text = readText(file)
       .replaceAll(
         /("(?:[^"\\]|\\.)*")|\/\/[^\n]*|\/\*[^]*?\*\//g,
         (_, kept?: string) => kept ?? ' ',

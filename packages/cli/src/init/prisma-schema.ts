@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { dirname, extname, join, relative, resolve } from 'node:path'
+import { readText } from '../settings/read-text.ts'
 import type { Project } from './project.ts'
 
 /** What Prisma's schema says about the client that it generates. */
@@ -34,7 +35,7 @@ export function readPrismaSchema(project: Project): PrismaSchema | undefined {
     .find((each) => existsSync(each))
   if (place === undefined) return undefined
   const files = filesIn(place)
-  const texts = files.map((file) => ({ file, text: readFileSync(file, 'utf8') }))
+  const texts = files.map((file) => ({ file, text: readText(file) }))
   const generators = texts.flatMap(({ file, text }) =>
     blocksIn(text, 'generator').map((block) => ({ file, block })),
   )
@@ -57,7 +58,7 @@ export function readPrismaSchema(project: Project): PrismaSchema | undefined {
 function configuredIn(folder: string, name: string): string | undefined {
   const file = join(folder, name)
   if (!existsSync(file)) return undefined
-  const text = readFileSync(file, 'utf8').replaceAll(/^\s*\/\/.*$/gm, '')
+  const text = readText(file).replaceAll(/^\s*\/\/.*$/gm, '')
   const [, whole = ''] =
     /\bschema\s*:\s*((?:[\w.]+\()?\s*(?:['"`][^'"`\n]*['"`]\s*,?\s*)+)/.exec(text) ?? []
   const parts = [...whole.matchAll(/['"`]([^'"`\n]*)['"`]/g)].map(([, part]) => part as string)

@@ -20,7 +20,7 @@ export function renderLocks(tree: LockTree, look: Look): string[] {
   const lines = [headline(tree, look), '']
   for (const branch of branches) lines.push(...renderBranch(branch, '', undefined, look), '')
   const holders = tree.sessions.filter(
-    ({ blockedBy, waiters }) => blockedBy.length === 0 && waiters === 0,
+    ({ waitsFor, waiters }) => waitsFor === undefined && waiters === 0,
   )
   if (holders.length > 0) lines.push(...renderHolders(holders, look), '')
   if (tree.capped)
@@ -30,7 +30,7 @@ export function renderLocks(tree: LockTree, look: Look): string[] {
 
 /** `11 sessions wait, for up to 4.2 s; 1 is at the root of it.` */
 export function headline(tree: LockTree, { width, paint }: Look): string {
-  const waiting = tree.sessions.filter(({ blockedBy }) => blockedBy.length > 0)
+  const waiting = tree.sessions.filter(({ waitsFor }) => waitsFor !== undefined)
   if (waiting.length === 0) return paint('green', cutText('Nobody waits for a lock.', width))
   const longest = Math.max(...waiting.map(({ waitingMs }) => waitingMs ?? 0))
   const roots =
@@ -120,11 +120,11 @@ function waiterFacts(session: ObservedSession, also: Branch['also']): string {
 }
 
 /** The statement by which Holdfast takes a lock says nothing that the name of the lock does not. */
-const ownStatement = "'holdfast.held'"
+const ownStatement = /'holdfast\.held'|\bholdfast_lock\b/
 
 /** The statement on one line; of an idle session the one before. */
 export function queryText({ query, state }: ObservedSession): string {
-  if (query.includes(ownStatement)) return ''
+  if (ownStatement.test(query)) return ''
   const text = cleanText(query).replaceAll(/ {2,}/g, ' ').trim()
   return text === '' || !state.startsWith('idle') ? text : `last: ${text}`
 }

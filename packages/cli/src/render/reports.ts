@@ -34,7 +34,7 @@ function renderAdvice(
 }
 
 export function renderHolds(holds: readonly ObservedHold[], look: Look): string[] {
-  if (holds.length === 0) return ['Nothing is put aside.']
+  if (holds.length === 0) return ['Nothing is reserved.']
   return renderTable(
     [
       { title: 'book', of: ({ book }) => book },

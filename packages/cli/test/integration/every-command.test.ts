@@ -36,7 +36,7 @@ const lines: Readonly<Record<string, readonly (readonly [line: string, schema: b
     ['ledger usage book', true],
     ['ledger followers', true],
     ['ledger unfollow name', true],
-    ['ledger redeclare book --as credits', true],
+    ['ledger redeclare book --as credits --new', true],
   ],
   holds: [['holds', true]],
   audit: [['audit', true]],
@@ -68,6 +68,8 @@ const unknown = [
   'ledger keys nowhere',
   'ledger usage nowhere',
   'ledger unfollow nobody',
+  'ledger redeclare nowhere --as credits',
+  'ledger redeclare nowhere --as credits --yes',
   'ledger unfollow nobody --yes',
   `jobs show ${id}`,
   `jobs retry ${id}`,
@@ -145,7 +147,7 @@ describe('U12: every failure has a code and a next step, for people and for mach
       ['foo', /DATABASE_URL is no URL, it does not begin with postgres:\/\/\./],
       ['localhost/test', /DATABASE_URL is no URL/],
       ['u:s3cret@localhost/test', /DATABASE_URL is no URL/],
-      ['mysql://u:s3cret@localhost/test', /is not a URL of PostgreSQL, it begins with mysql:/],
+      ['db2://u:s3cret@localhost/test', /is not a URL of PostgreSQL, it begins with db2:/],
     ] as const) {
       const { code, exit, text } = await failure(line, wrong)
       expect([code, exit]).toEqual(['DATABASE_URL_INVALID', failedBy(line)])

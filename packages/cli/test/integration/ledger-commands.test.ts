@@ -41,10 +41,10 @@ beforeAll(async () => {
 describe('books', () => {
   test('are listed, and declared anew if told to', async () => {
     const said = ['ledger', 'redeclare', 'calls', '--as', 'quota', '--per', 'month']
-    const preview = await holdfast(...said)
+    const preview = await holdfast(...said, '--new')
     expect(preview).toMatchObject({ code: 3, out: expect.stringContaining('nothing yet') })
     expect((await holdfast('ledger', 'books')).out).toBe('No book was used yet.\n')
-    expect(await holdfast(...said, '--yes')).toMatchObject({ code: 0 })
+    expect(await holdfast(...said, '--new', '--yes')).toMatchObject({ code: 0 })
     const again = await holdfast('ledger', 'redeclare', 'calls', '--as', 'credits', '--json')
     expect(JSON.parse(again.out)).toEqual({
       book: 'calls',

@@ -229,8 +229,10 @@ describe('ledger, holds and leases', () => {
     expect((await holdfast('ledger', 'show', 'credits', 'u1')).out).toContain('run holdfast audit')
     await pool.query('UPDATE holdfast.balance SET credited = credited - 1')
     expect((await holdfast('ledger', 'show', 'credits', 'nobody')).out).toBe(
-      'This account was never used.\n',
+      'This account was never used.\nIf it was used in a scope, name it with --scope; `holdfast ledger keys <book>` shows scopes.\n',
     )
+    const scoped = await holdfast('ledger', 'show', 'credits', 'nobody', '--scope', 'acme')
+    expect(scoped.out).toBe('This account was never used.\n')
     expect((await holdfast('ledger', 'hide', 'a', 'b')).err).toMatch(
       /^<verb> is show, books, redeclare, keys, usage, followers or unfollow\.\n/,
     )

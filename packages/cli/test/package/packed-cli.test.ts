@@ -54,7 +54,11 @@ describe('the packed command', () => {
   test('is released together with the library it needs', async () => {
     const [cli, library] = [await manifest('cli'), await manifest('holdfast')]
     expect(cli.version).toBe(library.version)
-    expect(cli.dependencies).toEqual({ holdfast: library.version, pg: expect.any(String) })
+    expect(cli.dependencies).toEqual({
+      holdfast: library.version,
+      mysql2: expect.any(String),
+      pg: expect.any(String),
+    })
   })
 
   test('is what publint expects of a package', async () => {

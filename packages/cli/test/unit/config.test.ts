@@ -2,7 +2,7 @@ import { chown, lchown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findConfig, readConfig } from '../../src/config.ts'
+import { findConfig, readConfig } from '../../src/settings/config.ts'
 
 let folder: string
 beforeAll(async () => {

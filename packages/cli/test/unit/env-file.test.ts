@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readEnvFile } from '../../src/env-file.ts'
+import { readEnvFile } from '../../src/settings/env-file.ts'
 import { runCommand } from '../support/run-command.ts'
 
 let folder: string

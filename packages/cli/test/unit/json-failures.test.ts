@@ -58,12 +58,15 @@ describe('an error of the library', () => {
 describe('what is not understood', () => {
   const secret = 'postgres://u:s3cret@127.0.0.1:1/x'
   const general = 'Run `holdfast --help`.'
+  const first = 'The command comes first, and its flags after it.'
   const of = (command: string): string => `Run \`holdfast ${command} --help\`.`
   test.each([
-    [['--json'], 'No such command: --json.', general],
+    [['--json'], first, general],
     [['migarte', '--json'], 'No such command: migarte. Did you mean migrate?', general],
     [[secret, '--json'], 'No such command.', general],
-    [['--json', 'migrate'], 'No such command: --json.', general],
+    [['--json', 'migrate'], first, general],
+    [['--database-url', secret, 'locks', '--json'], first, general],
+    [[`--database-url=${secret}`, 'locks', '--json'], first, general],
     [['migrate', '--json', '--nope'], "Unknown option '--nope'.", of('migrate')],
     [['migrate', secret, '--json'], 'Only flags can follow the command.', of('migrate')],
     [['grants', '--json'], '--role is needed.', of('grants')],
@@ -90,5 +93,24 @@ describe('what is not understood', () => {
     const { code, err } = await runCommand(['grants'])
     expect(code).toBe(2)
     expect(err).toMatch(/^--role is needed\.\n\nUsage: holdfast grants \[flags\]\n/)
+  })
+})
+
+describe('what is asked for without a command', () => {
+  test.each([
+    [['--help', '--json'], { usage: expect.stringMatching(/^Usage: holdfast <command>/) }],
+    [['help', '--json'], { usage: expect.stringMatching(/^Usage: holdfast <command>/) }],
+    [['locks', '--help', '--json'], { usage: expect.stringMatching(/^Usage: holdfast locks/) }],
+    [['--version', '--json'], { version: expect.stringMatching(/^\d+\.\d+\.\d+$/) }],
+  ])('%j: one line of JSON', async (line, told) => {
+    const { code, out, err } = await runCommand(line)
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(/^\{.*\}\n$/)
+    expect(JSON.parse(out)).toEqual(told)
+  })
+
+  test('without --json it is text', async () => {
+    expect((await runCommand(['locks', '--help'])).out).toMatch(/^Usage: holdfast locks/)
+    expect((await runCommand(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 })

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { settingsOf } from '../../src/settings.ts'
+import { settingsOf } from '../../src/settings/settings.ts'
 import { runCommand } from '../support/run-command.ts'
 
 let folder: string

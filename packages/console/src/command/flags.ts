@@ -8,7 +8,7 @@ import type { TrustProxy } from '../http/trusted-proxies.ts'
 
 export const usage: string = `Usage: npx @holdfast/console [flags] [<name>=<url> …]
 
-Shows who blocks whom in a PostgreSQL database, by name, in the browser.
+Shows who blocks whom in a database, by name, in the browser: PostgreSQL, MariaDB or MySQL.
 
   --database-url <url>  The database; else HOLDFAST_DATABASE_URL, else DATABASE_URL, which other users
                         of the machine cannot see. Several: <name>=<url>, or lines of the variable
@@ -17,7 +17,8 @@ Shows who blocks whom in a PostgreSQL database, by name, in the browser.
   --public-url <url>    How browsers reach it through a proxy: https://ops.example.com/holdfast
   --trust-proxy <list>  Proxies in front whose x-forwarded-for is believed: how many, or their addresses
                         Default none
-  --schema <name>       Where Holdfast's tables are; default holdfast
+  --schema <name>       Where Holdfast's tables are; default holdfast, on MariaDB and MySQL the database of
+                        the URL
   --actions <list>      What the role operate may do, of: ${allActions.join(', ')}
                         Default nothing
   --redact              Mask keys, and values in queries
@@ -127,13 +128,31 @@ function databasesOf(
   const databases: Record<string, string> = {}
   for (const text of texts) {
     const [, name = 'main', url = ''] = /^(?:([\w.-]{1,40})=)?(.+)$/.exec(text) ?? []
-    if (!/^postgres(ql)?:\/\//.test(url)) {
-      throw new Misuse('A database is written postgres://… or <name>=postgres://…')
+    if (!/^postgres(ql)?:\/\//.test(url) && !isMysqlUrl(url)) {
+      throw new Misuse('A database is written postgres://…, mysql://… or <name>=postgres://…')
+    }
+    if (isAmbiguous(url)) {
+      throw new Misuse(
+        'The URL of a database cannot be read: in it, @ is %40, / is %2F, ? is %3F and # is %23.',
+      )
     }
     if (Object.hasOwn(databases, name)) throw new Misuse('Two databases have the same name.')
     databases[name] = url
   }
   return databases
+}
+
+/** Whether it leads to MariaDB or MySQL. */
+export function isMysqlUrl(url: string): boolean {
+  return /^(?:mysql|mariadb):\/\//.test(url)
+}
+
+/** A part of the password would be taken for the host, or for nothing at all. */
+function isAmbiguous(url: string): boolean {
+  const rest = url.slice(url.indexOf('://') + 3)
+  const end = rest.search(/[/?]/)
+  const isReadable = URL.canParse(url) || URL.canParse(url.replace('@/', '@localhost/'))
+  return !isReadable || rest.includes('#') || (end !== -1 && rest.includes('@', end))
 }
 
 function tokensOf(environment: Environment): ConsoleToken[] {

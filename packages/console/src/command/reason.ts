@@ -1,7 +1,13 @@
-/** By SQLSTATE, its class, or the code of a socket error. */
+const login = 'Check user and password of the database URL.'
+const name = 'Create the database, or correct its name in the database URL.'
+
+/** By SQLSTATE, its class, or the code of the client or of a socket error. */
 const nextSteps: Readonly<Record<string, string>> = {
-  '28': 'Check user and password of the database URL.',
-  '3D': 'Create the database, or correct its name in the database URL.',
+  '28': login,
+  '3D': name,
+  ER_ACCESS_DENIED_ERROR: login,
+  ER_DBACCESS_DENIED_ERROR: login,
+  ER_BAD_DB_ERROR: name,
   EADDRINUSE: 'Something listens on this port already; pass another --port.',
   EACCES: 'The port is not for this user; pass another --port.',
   EADDRNOTAVAIL: 'This machine has no such address; pass another --host.',

@@ -1,5 +1,3 @@
-import { fromPg } from 'holdfast/drivers/pg'
-import pg from 'pg'
 import { LoginLink } from '../auth/login-link.ts'
 import { ConsoleOptionError } from '../core/option-error.ts'
 import { packageVersion } from '../core/package-files.ts'
@@ -7,6 +5,7 @@ import { type ListeningConsole, listen } from '../node/listen.ts'
 import { assembleConsole } from '../server/create-console.ts'
 import type { DatabaseSource } from '../watch/watched-database.ts'
 import { Misuse, usage, type Wish, wishOf } from './flags.ts'
+import { type OpenPool, openPool } from './open-pool.ts'
 import { reasonOf } from './reason.ts'
 
 /** Where a command reads and writes. */
@@ -34,9 +33,6 @@ const nobodyCouldLogIn = `Nobody could log in: there is no token, and this is no
 Set HOLDFAST_CONSOLE_VIEW_TOKEN (openssl rand -base64 32 makes a good one), or pass --login-link to have an
 address printed here that logs in once. Whoever can read this log could use it.
 `
-/** Under which name its sessions show up on the server. No action touches them. */
-const application = 'holdfast-console'
-
 /** Runs the console until it is stopped, and gives the exit code. Never throws. */
 export async function runCommand(args: readonly string[], around: Surroundings): Promise<number> {
   const { out, err } = around
@@ -56,7 +52,9 @@ export async function runCommand(args: readonly string[], around: Surroundings):
     err(nobodyCouldLogIn)
     return misused
   }
-  const pools = Object.entries(wish.databases).map(([name, url]) => [name, poolOf(url)] as const)
+  const pools = await Promise.all(
+    Object.entries(wish.databases).map(async ([name, url]) => [name, await openPool(url)] as const),
+  )
   try {
     const reached = await Promise.all(pools.map(([name, pool]) => reach(name, pool, err)))
     if (!reached.includes(true)) return failed
@@ -75,7 +73,7 @@ export async function runCommand(args: readonly string[], around: Surroundings):
 
 async function start(
   wish: Wish,
-  pools: Readonly<Record<string, pg.Pool>>,
+  pools: Readonly<Record<string, OpenPool>>,
   { out, terminal }: Surroundings,
 ): Promise<ListeningConsole> {
   const { host, publicUrl, base, actions, tokens, secret, schema } = wish
@@ -94,8 +92,8 @@ async function start(
     Object.entries(pools).map(([name, pool]): [string, DatabaseSource] => [
       name,
       {
-        driver: fromPg(pool),
-        ownApplication: application,
+        driver: pool.driver,
+        ownApplication: pool.application,
         ...(schema === undefined ? {} : { schema }),
       },
     ]),
@@ -128,24 +126,9 @@ async function start(
   return server
 }
 
-function poolOf(url: string): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: url,
-    // Two questions at once, and the lock tree.
-    max: 3,
-    application_name: application,
-    connectionTimeoutMillis: 5_000,
-    query_timeout: 15_000,
-  })
-  // A connection that breaks while idle; the next question will say so.
-  pool.on('error', () => undefined)
-  return pool
-}
-
-async function reach(name: string, pool: pg.Pool, err: Surroundings['err']): Promise<boolean> {
+async function reach(name: string, pool: OpenPool, err: Surroundings['err']): Promise<boolean> {
   try {
-    const client = await pool.connect()
-    client.release()
+    await pool.reach()
     return true
   } catch (error) {
     err(`Database ${name} cannot be reached: ${reasonOf(error)}\n`)

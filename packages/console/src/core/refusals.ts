@@ -13,6 +13,10 @@ export type RefusalCode =
   | 'CSRF_TOKEN_WRONG'
   | 'STATS_RIGHT_MISSING'
   | 'SIGNAL_RIGHT_MISSING'
+  | 'PROCESS_RIGHT_MISSING'
+  | 'KILL_RIGHT_MISSING'
+  | 'NOT_OFFERED'
+  | 'LOCKS_NOT_SHOWN'
   | 'NOT_FOUND'
   | 'NO_SUCH_SCHEDULE'
   | 'NO_SUCH_SESSION'
@@ -100,6 +104,26 @@ export const refusals: Readonly<Record<RefusalCode, Entry>> = {
     status: 403,
     message: 'The role of the console may not end this session, and nothing was done.',
     next: 'Run GRANT pg_signal_backend TO the role that the console connects as. Only a superuser ends the session of a superuser.',
+  },
+  PROCESS_RIGHT_MISSING: {
+    status: 403,
+    message: 'The account of the console may not see who waits for whom.',
+    next: 'Run GRANT PROCESS ON *.* TO the account that the console connects as; on MySQL also GRANT SELECT ON performance_schema.*. Then start the console again.',
+  },
+  KILL_RIGHT_MISSING: {
+    status: 403,
+    message: 'The account of the console may not end what others run, and nothing was done.',
+    next: 'Run GRANT CONNECTION ADMIN ON *.* (on MySQL: CONNECTION_ADMIN) TO the account that the console connects as, and start the console again.',
+  },
+  NOT_OFFERED: {
+    status: 404,
+    message: 'The console has this on PostgreSQL only.',
+    next: 'On MariaDB and MySQL it has Now and Doctor; see docs/mysql.md.',
+  },
+  LOCKS_NOT_SHOWN: {
+    status: 409,
+    message: 'This MySQL server runs without its performance schema, so it shows no locks.',
+    next: 'Start the server with performance_schema=ON.',
   },
   NOT_FOUND: { status: 404, message: 'There is nothing here.', next: 'Check the address.' },
   NO_SUCH_SESSION: {

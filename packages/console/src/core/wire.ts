@@ -39,9 +39,14 @@ export interface LoggedIn {
   readonly csrf?: string
 }
 
+/** `innodb` is MariaDB and MySQL. */
+export type EngineName = 'postgres' | 'innodb'
+
 /** One database that the console looks at. */
 export interface DatabaseInfo {
   readonly name: string
+  /** What it has to show depends on it: on `innodb` the lock tree, transactions and the doctor. */
+  readonly engine: EngineName
   readonly features: { readonly doctor: boolean; readonly actions: boolean }
 }
 
@@ -97,6 +102,6 @@ export interface ApiError {
   readonly message: string
   /** What to do about it. */
   readonly next: string
-  /** What PostgreSQL said, where it did. */
+  /** What the database said, where it did. */
   readonly sqlState?: string
 }

@@ -46,15 +46,16 @@ interface Target {
 /** What an action is carried out with. */
 interface Means {
   readonly sessions: Interventions
-  readonly jobs: DeadJobs
+  /** Only PostgreSQL has them, and they are asked of nobody else. */
+  readonly jobs: DeadJobs | undefined
 }
 
-type Act = (body: Body) => Target
+type Act = (body: Body, database: Pick<WatchedDatabase, 'engine'>) => Target
 
 const onSession =
   (end: (sessions: Interventions, session: SessionWish) => Promise<boolean>): Act =>
-  (body) => {
-    const session = sessionIn(body)
+  (body, { engine }) => {
+    const session = sessionIn(body, engine === 'postgres' ? 2 ** 31 - 1 : 2 ** 32 - 1)
     const shown = String(session.pid)
     return { shown, find: () => shown, carryOut: ({ sessions }) => end(sessions, session) }
   }
@@ -67,10 +68,14 @@ const onSchedule =
   }
 
 const onJob =
-  (carryOut: Target['carryOut']): Act =>
+  (change: (jobs: DeadJobs, id: string, who: string) => Promise<boolean>): Act =>
   ({ job }) => {
     if (!isJobId(job)) throw new Refusal('BAD_REQUEST')
-    return { shown: job, find: () => job, carryOut }
+    const run: Target['carryOut'] = async ({ jobs }, id, who) => {
+      if (jobs === undefined) throw new Refusal('NOT_OFFERED')
+      return await change(jobs, id, who)
+    }
+    return { shown: job, find: () => job, carryOut: run }
   }
 
 const actions: Readonly<Record<Action, Act>> = {
@@ -82,9 +87,12 @@ const actions: Readonly<Record<Action, Act>> = {
     await sessions.requestTick(name, who)
     return true
   }),
-  'job-retry': onJob(({ jobs }, id, who) => jobs.retry(id, who)),
-  'job-delete': onJob(({ jobs }, id, who) => jobs.delete(id, who)),
+  'job-retry': onJob((jobs, id, who) => jobs.retry(id, who)),
+  'job-delete': onJob((jobs, id, who) => jobs.delete(id, who)),
 }
+
+/** What can be done on every engine. */
+const everywhere: ReadonlySet<Action> = new Set<Action>(['cancel', 'terminate'])
 
 /** All of them, in the order of the table. */
 export const allActions: readonly Action[] = Object.keys(actions) as Action[]
@@ -102,8 +110,13 @@ export interface ActionCall {
 export async function carryOut(call: ActionCall, body: Body): Promise<{ readonly done: boolean }> {
   const { action, database, identity } = call
   const { interventions, deadJobs } = database
-  if (interventions === undefined || deadJobs === undefined) throw new Refusal('ACTION_NOT_ALLOWED')
-  const { shown, find, carryOut: run } = actions[action](body)
+  if (interventions === undefined) throw new Refusal('ACTION_NOT_ALLOWED')
+  if (database.engine !== 'postgres' && !everywhere.has(action)) {
+    const refusal = new Refusal('NOT_OFFERED')
+    await tellRefused(call, body, refusal)
+    throw refusal
+  }
+  const { shown, find, carryOut: run } = actions[action](body, database)
   if (body['confirm'] !== shown) {
     const refusal = new Refusal('NOT_CONFIRMED')
     await tellRefused(call, body, refusal)
@@ -129,9 +142,9 @@ export async function tellRefused(call: ActionCall, body: Body, { code }: Refusa
 }
 
 /** What an attempt was about, in the words of whoever made it. */
-function wantedIn({ action }: ActionCall, body: Body): string {
+function wantedIn({ action, database }: ActionCall, body: Body): string {
   try {
-    return actions[action](body).shown
+    return actions[action](body, database).shown
   } catch {
     return 'unknown'
   }
@@ -159,15 +172,20 @@ interface SessionWish {
 }
 
 /** A session alone is not enough: by the time of the click it may be at somebody else's transaction. */
-function sessionIn({ pid, startedAt, transactionStartedAt }: Body): SessionWish {
-  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1 || pid > 2 ** 31 - 1) {
+function sessionIn(body: Body, mostPid: number): SessionWish {
+  const { pid, startedAt, transactionStartedAt, transactionId } = body
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1 || pid > mostPid) {
     throw new Refusal('BAD_REQUEST')
   }
   if (!isMoment(startedAt)) throw new Refusal('BAD_REQUEST')
   if (transactionStartedAt !== null && !isMoment(transactionStartedAt)) {
     throw new Refusal('BAD_REQUEST')
   }
-  return { pid, seen: { startedAt, transactionStartedAt } }
+  if (transactionId === undefined) return { pid, seen: { startedAt, transactionStartedAt } }
+  if (typeof transactionId !== 'string' || !/^[\w.]{1,40}$/.test(transactionId)) {
+    throw new Refusal('BAD_REQUEST')
+  }
+  return { pid, seen: { startedAt, transactionStartedAt, transactionId } }
 }
 
 function isMoment(value: unknown): value is string {

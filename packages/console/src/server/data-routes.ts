@@ -1,6 +1,7 @@
 import { Refusal } from '../core/refusals.ts'
 import type { ShownText } from '../core/shown-text.ts'
 import { countOf, textOf } from '../http/limits.ts'
+import type { DeadJobs } from '../watch/dead-jobs.ts'
 import type { Redactor } from '../watch/redactor.ts'
 import type { ReportName, Reports } from '../watch/report-rules.ts'
 import type { WatchedDatabase } from '../watch/watched-database.ts'
@@ -183,8 +184,8 @@ export const dataRoutes: ReadonlyMap<string, DataRoute> = new Map<string, DataRo
   ],
   [
     'jobs',
-    ({ deadJobs }, query) => {
-      if (deadJobs === undefined) throw new Refusal('NOT_FOUND')
+    (database, query) => {
+      const deadJobs = deadJobsOf(database)
       const [queue, after] = [textOf(query, 'queue'), textOf(query, 'after')]
       const limit = countOf(query, 'limit', { atMost: 200, otherwise: 50 })
       return question({
@@ -197,9 +198,9 @@ export const dataRoutes: ReadonlyMap<string, DataRoute> = new Map<string, DataRo
   ],
   [
     'job',
-    ({ deadJobs }, query) => {
+    (database, query) => {
       const id = textOf(query, 'id') ?? ''
-      if (deadJobs === undefined) throw new Refusal('NOT_FOUND')
+      const deadJobs = deadJobsOf(database)
       if (!isJobId(id)) throw new Refusal('BAD_REQUEST')
       return question({ report: 'job', about: [id], ask: () => deadJobs.get(id), keepMs: 0 })
     },
@@ -232,6 +233,11 @@ export function sessionRoute(rest: string): DataRoute | undefined {
         return { session }
       },
     })
+}
+
+function deadJobsOf({ deadJobs, engine }: WatchedDatabase): DeadJobs {
+  if (deadJobs !== undefined) return deadJobs
+  throw new Refusal(engine === 'innodb' ? 'NOT_OFFERED' : 'NOT_FOUND')
 }
 
 /** As the table numbers its jobs. */

@@ -11,6 +11,16 @@ const known: Readonly<Record<string, RefusalCode>> = {
   OBSERVE_NO_SUCH_SCHEDULE: 'NO_SUCH_SCHEDULE',
   SCHEMA_MISSING: 'SCHEMA_MISSING',
   OPTION_INVALID: 'BAD_REQUEST',
+  ENGINE_NOT_OFFERED: 'NOT_OFFERED',
+  OBSERVE_NOT_SHOWN: 'LOCKS_NOT_SHOWN',
+}
+
+/** What is missing: a right of PostgreSQL, of MariaDB, of MySQL. */
+const rights: Readonly<Record<string, RefusalCode>> = {
+  pg_read_all_stats: 'STATS_RIGHT_MISSING',
+  PROCESS: 'PROCESS_RIGHT_MISSING',
+  'CONNECTION ADMIN': 'KILL_RIGHT_MISSING',
+  CONNECTION_ADMIN: 'KILL_RIGHT_MISSING',
 }
 
 /** What a request is told about an error: a text of the table, and of the database its SQLSTATE. */
@@ -18,8 +28,7 @@ export function explain(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (failures.hasSubscribers) failures.publish({ error })
   if (isHoldfastError(error, 'OBSERVE_RIGHT_MISSING')) {
-    const sees = error.details['right'] !== 'pg_read_all_stats'
-    return new Refusal(sees ? 'SIGNAL_RIGHT_MISSING' : 'STATS_RIGHT_MISSING')
+    return new Refusal(rights[String(error.details['right'])] ?? 'SIGNAL_RIGHT_MISSING')
   }
   const code = isHoldfastError(error) ? known[error.code] : undefined
   if (code !== undefined) return new Refusal(code)
@@ -34,11 +43,17 @@ export function explain(error: unknown): Refusal {
 }
 
 function sqlStateOf(error: unknown): string | undefined {
-  const { code } = (error ?? {}) as { readonly code?: unknown }
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+  // Clients of MariaDB and MySQL keep it beside a code of their own.
+  const { code, sqlState } = (error ?? {}) as {
+    readonly code?: unknown
+    readonly sqlState?: unknown
+  }
+  return [sqlState, code].find(
+    (state): state is string => typeof state === 'string' && /^[0-9A-Z]{5}$/.test(state),
+  )
 }
 
-/** Refused, reset, unknown host; pg has no code for a pool that waited in vain. */
+/** Refused, reset, unknown host; some have no code, such as that of a pool that waited in vain. */
 function isSocketError(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown }
   if (typeof code === 'string' && /^E[A-Z]+$/.test(code)) return true

@@ -145,9 +145,8 @@ export class Handler {
     }
   }
 
-  async #metrics({ metrics, reads }: WatchedDatabase): Promise<Response> {
-    if (metrics === undefined) throw new Refusal('NOT_FOUND')
-    const { redactor } = this.#parts
+  async #metrics({ metrics, reads, redactor, engine }: WatchedDatabase): Promise<Response> {
+    if (metrics === undefined) throw new Refusal(engine === 'innodb' ? 'NOT_OFFERED' : 'NOT_FOUND')
     const ask = async (): Promise<ShownText> => redactor.metrics(await metrics.prometheus())
     const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
     return answer(await reads.read('metrics', ask), { headers })
@@ -156,9 +155,9 @@ export class Handler {
   async #data(route: DataRoute, query: URLSearchParams): Promise<Response> {
     const database = this.#database(query)
     const { report, about, json, keepMs } = route(database, query)
-    const { redactor } = this.#parts
+    const { reads, redactor } = database
     const question = JSON.stringify([report, ...about])
-    return jsonAnswer(await database.reads.read(question, () => json(redactor), keepMs))
+    return jsonAnswer(await reads.read(question, () => json(redactor), keepMs))
   }
 
   async #login({ request, host, spot, address }: Visit): Promise<Response> {
@@ -256,8 +255,9 @@ export class Handler {
           (identity.actions === undefined || identity.actions.includes(action)),
       ),
       redaction: { keys: redactor.keys, queries: redactor.queries },
-      databases: databases.map(({ name, examine, interventions }) => ({
+      databases: databases.map(({ name, engine, examine, interventions }) => ({
         name,
+        engine,
         features: { doctor: examine !== undefined, actions: interventions !== undefined },
       })),
       ...info,

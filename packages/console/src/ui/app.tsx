@@ -2,10 +2,11 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Info } from '../core/wire.ts'
 import { useStore } from './external-store.ts'
-import { InfoContext } from './live/context.ts'
+import { databaseIn, InfoContext } from './live/context.ts'
 import { access, askForAccess } from './live/info.ts'
 import { disconnect, listenTo } from './live/stream.ts'
 import { needsLogin } from './live/api.ts'
+import { AbsentPage } from './pages/absent-page.tsx'
 import { ClaimsPage } from './pages/claims-page.tsx'
 import { DoctorPage } from './pages/doctor-page.tsx'
 import { JobsPage } from './pages/jobs-page.tsx'
@@ -14,6 +15,7 @@ import { LocksPage } from './pages/locks/locks-page.tsx'
 import { AwayPage, ClosedPage, LoginPage } from './pages/login-page.tsx'
 import { NowPage } from './pages/now/now-page.tsx'
 import { SchedulesPage } from './pages/schedules-page.tsx'
+import { pagesOf } from './offered.ts'
 import { Announcer } from './parts/announcer.tsx'
 import { address, followLinks, go, type PageName, usePlace } from './router.ts'
 import { Shortcuts } from './shortcuts.tsx'
@@ -55,7 +57,9 @@ function Inside({ info }: { readonly info: Info }): JSX.Element {
     if (page === undefined) go(address('now'), { replace: true })
     else if (page !== 'now') document.title = `${names[page]} · Holdfast`
   }, [page])
-  const Page = pages[page ?? 'now']
+  const shown = page ?? 'now'
+  const offered = pagesOf(databaseIn(info, database))
+  const Page = pages[shown]
   return (
     <InfoContext.Provider value={info}>
       {/* Clicks on links bubble to here; keyboards click links too. */}
@@ -71,15 +75,19 @@ function Inside({ info }: { readonly info: Info }): JSX.Element {
           Skip to the content
         </a>
         <TopBar onHelp={() => setHelp(true)} />
-        <Navigation current={page ?? 'now'} />
+        <Navigation current={shown} offered={offered} />
         <div class="body">
           <LostBanner />
           <main id="main" tabIndex={-1}>
-            <Page key={`${page}/${database}`} />
+            {offered.includes(shown) ? (
+              <Page key={`${page}/${database}`} />
+            ) : (
+              <AbsentPage page={shown} />
+            )}
           </main>
         </div>
         <Announcer />
-        <Shortcuts open={help} onOpen={setHelp} />
+        <Shortcuts open={help} onOpen={setHelp} offered={offered} />
       </div>
     </InfoContext.Provider>
   )

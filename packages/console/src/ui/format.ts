@@ -70,8 +70,26 @@ export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`
 }
 
-/** `ExclusiveLock` → `exclusive`, `AccessShareLock` → `access share`. */
+const innodbModes: Readonly<Record<string, string>> = {
+  S: 'shared',
+  X: 'exclusive',
+  IS: 'intends to share',
+  IX: 'intends to change',
+  AUTO_INC: 'next number',
+}
+const innodbParts: Readonly<Record<string, string>> = {
+  REC_NOT_GAP: 'row alone',
+  GAP: 'gap before it',
+  INSERT_INTENTION: 'to insert',
+}
+
+/** `ExclusiveLock` → `exclusive`, `AccessShareLock` → `access share`; of InnoDB `X,GAP` → `exclusive, gap before it`. */
 export function mode(text: string): string {
+  const [of = '', ...parts] = text.split(',')
+  const known = innodbModes[of]
+  if (known !== undefined) {
+    return [known, ...parts.map((part) => innodbParts[part] ?? part.toLowerCase())].join(', ')
+  }
   return text
     .replace(/Lock$/, '')
     .replace(/([a-z])([A-Z])/g, '$1 $2')

@@ -42,6 +42,7 @@ function turn(on: boolean): void {
 export function Shortcuts(props: {
   readonly open: boolean
   readonly onOpen: (open: boolean) => void
+  readonly offered: readonly PageName[]
 }): JSX.Element | null {
   const on = useStore(enabled)
   const place = usePlace()
@@ -64,18 +65,24 @@ export function Shortcuts(props: {
     document.addEventListener('keydown', press)
     return () => document.removeEventListener('keydown', press)
   })
-  return props.open ? <Help on={on} onClose={() => props.onOpen(false)} /> : null
+  if (!props.open) return null
+  return <Help on={on} offered={props.offered} onClose={() => props.onOpen(false)} />
 }
 
-function Help(props: { readonly on: boolean; readonly onClose: () => void }): JSX.Element {
+function Help(props: {
+  readonly on: boolean
+  readonly offered: readonly PageName[]
+  readonly onClose: () => void
+}): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   const [on, setOn] = useState(props.on)
   useEffect(() => dialog.current?.showModal(), [])
+  const known = Object.entries(jumps).filter(([, [page]]) => props.offered.includes(page))
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby="help-title" onClose={props.onClose}>
       <h2 id="help-title">Keys</h2>
       <dl class="keys">
-        {Object.entries(jumps).map(([letter, [, name]]) => (
+        {known.map(([letter, [, name]]) => (
           <div key={letter}>
             <dt>
               <kbd>g</kbd> then <kbd>{letter}</kbd>

@@ -17,6 +17,7 @@ const adviceSentences: Readonly<Record<Advice['code'], 'plain' | Instead>> = {
   'missing-claim-index': 'plain',
   'claims-broken': 'plain',
   'deadlock-ahead': 'plain',
+  'blocker-not-told': 'plain',
   'hold-leak': 'plain',
   'claim-stranded': 'plain',
   'schedule-late': 'plain',
@@ -37,8 +38,10 @@ const masked: Instead = {
 }
 
 /** Advice as it may be shown: of a code that is not known here, nothing but the code. */
-export function shownAdvice({ code, what, fix }: Advice, { on }: Masks): Advice {
-  if (!on) return { code, what, fix }
+export function shownAdvice({ code, what, fix }: Advice, { on, engine }: Masks): Advice {
+  // On InnoDB no sentence of the observer has a name in it.
+  const isPlain = engine === 'innodb' && Object.hasOwn(adviceSentences, code)
+  if (!on || isPlain) return { code, what, fix }
   const known = Object.hasOwn(adviceSentences, code) ? adviceSentences[code] : masked
   return { code, ...(known === 'plain' ? { what, fix } : known) }
 }
@@ -75,6 +78,20 @@ const plainFindings: ReadonlySet<string> = new Set<HealthFinding['code']>([
   'holds-overdue',
   'claims-stranded',
   'not-checked',
+  'several-primaries',
+  'replica-writable',
+  'log-not-flushed',
+  'binlog-not-synced',
+  'doublewrite-off',
+  'rollback-on-timeout',
+  'deadlock-detect-off',
+  'snapshot-isolation-off',
+  'isolation-repeatable-read',
+  'isolation-serializable',
+  'metadata-wait-long',
+  'performance-schema-off',
+  'table-without-transactions',
+  'lock-rows-many',
 ])
 
 /** What the others are about, and what is said instead of their sentences. */
@@ -110,7 +127,9 @@ const findingSentences: Readonly<Record<string, Instead & { readonly about: stri
 export function shownFinding(finding: HealthFinding, masks: Masks): HealthFinding {
   const { code, severity, group, object, what, fix } = finding
   const ofCatalogue = group === 'schema' || group === 'claims' || code.startsWith('role-')
-  if (!masks.on || ofCatalogue || plainFindings.has(code)) {
+  // On InnoDB nobody tells their names, so that the sentence has none, and its next step is the one that is right there.
+  const isNameless = masks.engine === 'innodb' && code === 'prepared-transaction'
+  if (!masks.on || ofCatalogue || isNameless || plainFindings.has(code)) {
     return { code, severity, group, object, what, fix }
   }
   const known = findingSentences[code] ?? { ...masked, about: '' }

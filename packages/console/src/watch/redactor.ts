@@ -1,5 +1,6 @@
 import { signature } from '../auth/secret.ts'
 import type { ShownText } from '../core/shown-text.ts'
+import type { EngineName } from '../core/wire.ts'
 import { maskLiterals } from './mask-literals.ts'
 import { shownMetrics } from './mask-metrics.ts'
 import { type ReportName, type ReportRules, type Reports, reportRules } from './report-rules.ts'
@@ -24,15 +25,19 @@ export class Redactor {
   readonly queries: boolean
   readonly #rules: ReportRules
   readonly #masks: Masks
+  readonly #of: (engine: EngineName) => Redactor
 
   constructor(
-    { keys = false, queries = false }: RedactOptions,
+    options: RedactOptions,
     secret: Buffer,
     rules: ReportRules = reportRules,
+    engine: EngineName = 'postgres',
   ) {
+    const { keys = false, queries = false } = options
     this.keys = keys !== false
     this.queries = queries
     this.#rules = rules
+    this.#of = (other) => (other === engine ? this : new Redactor(options, secret, rules, other))
     const mask =
       typeof keys === 'function'
         ? keys
@@ -41,10 +46,16 @@ export class Redactor {
     const text = (shown: string): string => (this.keys && shown !== '' ? mask(shown) : shown)
     this.#masks = {
       on: this.keys,
+      engine,
       text,
       name: (shown, namespaces) => (this.keys ? maskedName(shown, namespaces, text) : shown),
-      query: (shown) => (queries ? maskLiterals(shown) : shown),
+      query: (shown) => (queries ? maskLiterals(shown, engine) : shown),
     }
+  }
+
+  /** The same masks, for a database of another engine: statements are written differently there. */
+  of(engine: EngineName): Redactor {
+    return this.#of(engine)
   }
 
   /** The report as it may be shown. */

@@ -73,6 +73,11 @@ function label(text: string, masks: Masks, { holds, waitsFor }: ObservedSession)
   )
 }
 
+/** A place says nothing; the values of an index are what users write. */
+function rowPlace(row: string, masks: Masks): string {
+  return /^\(\d+,\d+\)$/.test(row) ? row : masks.text(row)
+}
+
 const lock: Rules<ObservedLock> = {
   kind: 'plain',
   name: lockName,
@@ -81,7 +86,7 @@ const lock: Rules<ObservedLock> = {
   // A hash of the key, which can be guessed.
   id: 'secret',
   table: 'plain',
-  row: 'plain',
+  row: rowPlace,
   meaning: 'plain',
   mode: 'plain',
   heldAtMostMs: 'plain',
@@ -98,6 +103,7 @@ const session: Rules<ObservedSession> = {
   state: 'plain',
   stateMs: 'plain',
   transactionStartedAt: 'plain',
+  transactionId: 'plain',
   transactionMs: 'plain',
   query: 'query',
   queryMs: 'plain',
@@ -234,7 +240,7 @@ export const reportRules: ReportRules = {
     expiresAt: 'plain',
     actions: 'plain',
     redaction: { keys: 'plain', queries: 'plain' },
-    databases: { name: 'plain', features: { doctor: 'plain', actions: 'plain' } },
+    databases: { name: 'plain', engine: 'plain', features: { doctor: 'plain', actions: 'plain' } },
     pollMs: 'plain',
     history: { minutes: 'plain', always: 'plain' },
   },

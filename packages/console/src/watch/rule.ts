@@ -1,7 +1,11 @@
+import type { EngineName } from '../core/wire.ts'
+
 /** Makes masks. With masking switched off they are the text itself. */
 export interface Masks {
   /** Whether keys and what else users write is masked. */
   readonly on: boolean
+  /** Whose sentences and statements these are. */
+  readonly engine: EngineName
   /** The same text gets the same mask, so that it can still be followed. */
   text(text: string): string
   /** `cart:7 +2` becomes `cart:•k3Zf9a +2`, if `cart` is one of the namespaces; else all of it is masked. */

@@ -1,31 +1,36 @@
 import type { Driver } from 'holdfast'
 import type { ClaimsOptions } from 'holdfast/claims'
-import { examine, type HealthFinding } from 'holdfast/health'
-import {
-  createInterventions,
-  createMetrics,
-  createObserver,
-  type Interventions,
-  type Observer,
-} from 'holdfast/observe'
+import type { HealthFinding } from 'holdfast/health'
+import { createMetrics, type Interventions, type Observer } from 'holdfast/observe'
 import { ConsoleOptionError } from '../core/option-error.ts'
-import { type DeadJobs, watchDeadJobs } from './dead-jobs.ts'
+import type { EngineName } from '../core/wire.ts'
+import type { DeadJobs } from './dead-jobs.ts'
 import { History, type HistoryLimits } from './history.ts'
+import { lookThrough } from './looking.ts'
 import type { Redactor } from './redactor.ts'
 import { SharedReads } from './shared-reads.ts'
 import { TreeFeed, type TreeFeedOptions } from './tree-feed.ts'
 
 /** A database to look at. */
 export interface DatabaseSource {
-  /** With a driver everything can be shown, and actions can be switched on. */
+  /**
+   * With a driver everything can be shown that its engine has, and actions can be switched on. On MariaDB and MySQL: the
+   * pages Now and Doctor.
+   */
   readonly driver?: Driver<unknown>
-  /** Instead of it an observer: looking only, without Doctor and actions. */
+  /** Instead of it an observer of PostgreSQL: looking only, without Doctor and actions. */
   readonly observer?: Observer
-  /** Where Holdfast's tables are. @defaultValue 'holdfast' */
+  /**
+   * Where Holdfast's tables are; on MariaDB and MySQL a database. @defaultValue 'holdfast', and the database that the
+   * connections have chosen
+   */
   readonly schema?: string
   /** Tables of your own that rows are claimed from. */
   readonly claims?: readonly ClaimsOptions[]
-  /** Sessions with this application_name are the console's own, and no action touches them. */
+  /**
+   * Sessions with this application_name (on MySQL: program_name) are the console's own, and no action touches them. MariaDB
+   * tells none.
+   */
   readonly ownApplication?: string
 }
 
@@ -37,6 +42,9 @@ export interface MetricsSource {
 /** One database, with everything that is kept about it. */
 export interface WatchedDatabase {
   readonly name: string
+  readonly engine: EngineName
+  /** What leaves the server goes through it. */
+  readonly redactor: Redactor
   readonly observer: Observer
   readonly interventions: Interventions | undefined
   readonly deadJobs: DeadJobs | undefined
@@ -51,33 +59,31 @@ export interface WatchedDatabase {
 export function watchDatabase(
   name: string,
   source: DatabaseSource,
-  redactor: Redactor,
+  redactors: Redactor,
   limits: HistoryLimits & TreeFeedOptions,
   metrics: boolean | MetricsSource,
 ): WatchedDatabase {
   const { driver, schema, claims, ownApplication } = source
-  const places = {
-    ...(schema === undefined ? {} : { schema }),
-    ...(claims === undefined ? {} : { claims }),
-  }
-  const observer = source.observer ?? (driver && createObserver(driver, places))
+  const looking = driver && lookThrough(driver, { schema, claims, ownApplication })
+  const engine = looking?.engine ?? 'postgres'
+  const observer = source.observer ?? looking?.observer
   if (observer === undefined) {
     throw new ConsoleOptionError('A console needs a driver or an observer to look through.')
   }
+  const redactor = redactors.of(engine)
   const history = new History(limits)
   const feed = new TreeFeed(observer, redactor, history, limits)
-  const ownMetrics = metrics === true ? createMetrics({ observer }) : undefined
+  // Their gauges are those of PostgreSQL: most of them would say 0 of what was not looked at.
+  const sees = metrics === true && engine === 'postgres'
+  const ownMetrics = sees ? createMetrics({ observer }) : undefined
   return {
     name,
+    engine,
+    redactor,
     observer,
-    interventions:
-      driver &&
-      createInterventions(driver, {
-        ...(schema === undefined ? {} : { schema }),
-        ...(ownApplication === undefined ? {} : { exceptApplication: ownApplication }),
-      }),
-    deadJobs: driver && watchDeadJobs(driver, schema),
-    examine: driver && (() => examine(driver, places)),
+    interventions: looking?.interventions,
+    deadJobs: looking?.deadJobs,
+    examine: looking?.examine,
     metrics: typeof metrics === 'boolean' ? ownMetrics : metrics,
     reads: new SharedReads(),
     history,

@@ -195,7 +195,8 @@ describe('when something is wrong', () => {
     [['--actions', 'drop', hidden], /--actions takes/],
     [['--public-url', 'ftp://x', hidden], /--public-url takes/],
     [['--public-url', 'http://ops.example.com', hidden], /must be https/],
-    [['mysql://me:hunter2@x/y'], /postgres:/],
+    [['sqlserver://me:hunter2@x/y'], /postgres:/],
+    [['mysql://me:hun@ter2/@x/y'], /cannot be read/],
     [[`a=${hidden}`, `a=${hidden}`], /same name/],
     [['--tokn', 'hunter2'], /tokn/],
   ] as [string[], RegExp][])(

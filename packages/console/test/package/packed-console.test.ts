@@ -48,7 +48,11 @@ describe('the packed console', () => {
   test('is released together with the library it needs, and needs little', async () => {
     const [own, library] = [await manifest('console'), await manifest('holdfast')]
     expect(own.version).toBe(library.version)
-    expect(own.dependencies).toEqual({ holdfast: library.version, pg: expect.any(String) })
+    expect(own.dependencies).toEqual({
+      holdfast: library.version,
+      mysql2: expect.any(String),
+      pg: expect.any(String),
+    })
   })
 
   test('is what publint expects of a package', async () => {

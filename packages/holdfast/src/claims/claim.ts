@@ -1,7 +1,7 @@
 import type { Row } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isStorable } from '../core/storable.ts'
-import type { ClaimedRow } from '../engines/postgres/claims/claims.ts'
+import type { ClaimedRow } from './engine.ts'
 
 /** The fenced right to work on one row until its lease is over. */
 export interface Claim<R> {

@@ -1,18 +1,38 @@
 import { hostname } from 'node:os'
 import type { Driver, Row } from '../core/driver.ts'
 import { channels, publish } from '../core/events.ts'
-import { checkTables, checkUse, type ClaimFinding, isHole } from './check.ts'
+import { isHole, tableUnfit } from '../core/errors/claim-finding.ts'
+import { holdfastError } from '../core/errors.ts'
+import { checkTables } from './check.ts'
 import { type Claim, claimsGiven, type FailOutcome, isClaim, type Outcome } from './claim.ts'
 import { createDead, type DeadRows } from './dead.ts'
-import { type ClaimsOptions, invalid, leaseSettings, text } from './layout.ts'
-import { type FailOptions, LeaseClaims, type LeaseVerbs, type Recovered } from './lease-claims.ts'
+import type { ClaimsEngine, Recovered } from './engine.ts'
+import {
+  type ClaimsOptions,
+  claimsOptions,
+  invalid,
+  leaseSettings,
+  takeLayout,
+  text,
+  type TransactionClaimsOptions,
+  transactionClaimsOptions,
+} from './layout.ts'
+import {
+  type FailOptions,
+  failOptions,
+  LeaseClaims,
+  type LeaseVerbs,
+  recoverOptions,
+} from './lease-claims.ts'
 import { ShardedClaims } from './sharded-claims.ts'
 import type { RunOptions, Worker } from './run-options.ts'
 import { runTerms } from './run-terms.ts'
-import { tableUnfit } from './table-failure.ts'
+import { createTransactionClaims, type TransactionClaims } from './taking.ts'
 import { startWorker } from './worker.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { failOptions, recoverOptions } from './known-options.ts'
+import { assertDriver } from '../core/client-kind.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { optionsGiven } from '../core/options/known-options.ts'
+import type { ClaimFinding } from '../core/errors/error-details.ts'
 
 /** One claim or several. */
 type Some<R> = Claim<R> | readonly Claim<R>[]
@@ -82,7 +102,7 @@ export interface Claims<Tx, R> {
    *   handler: async (row, { signal }) => await publish(row, { signal }),
    * })
    * await worker.stop()
-   * @throws CLAIM_TABLE_UNFIT, OPTION_INVALID
+   * @throws CLAIM_TABLE_UNFIT, OPTION_INVALID, ENGINE_NOT_OFFERED
    */
   run(options: RunOptions<Tx, R>): Promise<Worker>
   /**
@@ -101,8 +121,25 @@ export interface Reading<R> {
   readonly read: (row: Row) => R
 }
 
+/** Claims over a table, in either mode, as an engine has them. */
+export function claimsOver<Tx, R>(
+  engine: ClaimsEngine,
+  driver: Driver<Tx>,
+  given: ClaimsOptions | TransactionClaimsOptions,
+): Claims<Tx, R> | TransactionClaims<Tx, R> {
+  assertDriver(driver, 'createClaims', engine.of)
+  if (objectGiven(given, 'options').mode === 'transaction') {
+    const options = optionsGiven(given as TransactionClaimsOptions, transactionClaimsOptions)
+    const turnColumn = options.perKey?.column
+    return createTransactionClaims<Tx, R>(engine, driver, takeLayout(options), turnColumn)
+  }
+  const options = optionsGiven(given as ClaimsOptions, claimsOptions)
+  return createLeaseClaims<Tx, R>(engine, driver, options)
+}
+
 /** The face of `LeaseClaims`: with or without the caller's transaction, one claim or several. */
 export function createLeaseClaims<Tx, R>(
+  engine: ClaimsEngine,
   driver: Driver<Tx>,
   options: ClaimsOptions,
   { texts, isOurs = false, read }: Reading<R> = { read: (row) => row as R },
@@ -112,8 +149,10 @@ export function createLeaseClaims<Tx, R>(
   text(holder, 'holder')
   const lease: LeaseVerbs<Tx, R> =
     driver.shards === undefined
-      ? new LeaseClaims<Tx, R>(driver, settings, holder, read)
-      : new ShardedClaims<Tx, R>(driver, driver.shards, settings, holder, read)
+      ? new LeaseClaims<Tx, R>(engine, driver, settings, holder, read)
+      : new ShardedClaims<Tx, R>(engine, driver, driver.shards, settings, holder, read)
+  const check = (): ReturnType<typeof checkTables> =>
+    checkTables(driver, (primary) => engine.check(primary, settings))
   const finisher =
     (verb: 'heartbeat' | 'complete' | 'fail' | 'release') =>
     async (...args: readonly unknown[]): Promise<FailOutcome<R>> => {
@@ -147,22 +186,24 @@ export function createLeaseClaims<Tx, R>(
     },
     async run(runOptions) {
       const terms = runTerms(runOptions, settings.leaseMs)
+      if (terms.listen !== undefined && !engine.hears)
+        throw holdfastError('ENGINE_NOT_OFFERED', { details: { subject: 'listen' } })
       const { table } = settings.layout.table
-      const { findings, asked, failure } = await checkTables(driver, settings, checkUse)
+      const { findings, asked, failure } = await check()
       // One of several primaries that cannot be asked is no reason to leave alone what the others have.
       if (failure !== undefined && asked === 0) throw failure
       const holes = findings.filter(isHole)
-      if (holes.length > 0) throw tableUnfit(settings, holes)
+      if (holes.length > 0) throw tableUnfit(table, holes)
       if (failure !== undefined)
         publish(channels.claimsTrouble, { table, during: 'claim', error: failure })
       return startWorker(driver, lease, terms)
     },
     async check() {
-      const { findings, failure } = await checkTables(driver, settings, checkUse)
+      const { findings, failure } = await check()
       if (failure !== undefined) throw failure
       return findings
     },
-    dead: createDead(driver, settings, {
+    dead: createDead(engine, driver, settings, {
       key: settings.layout.key,
       listedBy: settings.layout.key,
       asJson: false,

@@ -1,9 +1,9 @@
 import type { Driver, Row } from '../core/driver.ts'
 import { createDead, type DeadRows } from './dead.ts'
+import type { ClaimsEngine } from './engine.ts'
 import { leaseSettings } from './layout.ts'
 import { workTable } from './work-table.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { deadJobsOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** A job of the table `work` that had its last attempt. */
@@ -28,23 +28,21 @@ export interface DeadJobsOptions {
   readonly schema?: string
 }
 
-/**
- * The dead jobs of the table `work`, of one queue or of all: for whoever looks after a database without
- * declaring its queues. `hf.work(…).dead` is the same for one queue.
- *
- * @example
- * const dead = createDeadJobs(fromPg(pool))
- * const { rows } = await dead.list()
- * await dead.retry(rows.map(({ key }) => key), { by: 'ops' })
- */
-export function createDeadJobs<Tx, P = unknown>(
+const deadJobsOptions: KnownOptions<DeadJobsOptions> = {
+  queue: 'text',
+  schema: 'text',
+}
+
+/** The dead jobs of the table `work`, of one queue or of all. */
+export function deadJobsOver<Tx, P>(
+  engine: ClaimsEngine,
   driver: Driver<Tx>,
-  given: DeadJobsOptions = {},
+  given: DeadJobsOptions,
 ): DeadRows<DeadJob<P>> {
-  assertDriver(driver, 'createDeadJobs')
+  assertDriver(driver, 'createDeadJobs', engine.of)
   const { queue, schema = 'holdfast' } = optionsGiven(given, deadJobsOptions)
   const settings = { ...leaseSettings(workTable(schema, queue), undefined), isOurs: true }
-  return createDead(driver, settings, {
+  return createDead(engine, driver, settings, {
     // The id alone: nobody who looks at a job knows its bucket.
     key: ['id'],
     listedBy: ['queue', 'run_at', 'bucket', 'id'],

@@ -1,24 +1,11 @@
-import { type Driver, primariesOf, type Row, type Statement } from '../core/driver.ts'
+import { type Driver, primariesOf, type Row } from '../core/driver.ts'
 import { channels, publish } from '../core/events.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
 import { isStorable } from '../core/storable.ts'
-import {
-  changeDead,
-  deadFrom,
-  type DeadLayout,
-  type DeadVerb,
-  findDead,
-  type FoundDead,
-  listDead,
-} from '../engines/postgres/claims/dead.ts'
 import { askEach, askOne } from '../tx/ask-each.ts'
-import { withOperators } from '../engines/postgres/sql/own-operators.ts'
 import { assertNotNested } from '../tx/run.ts'
-import { invalid, type LeaseSettings, positive } from './layout.ts'
-import { aloneOn } from './sending.ts'
-import { overTable } from './table-failure.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { deadOptions, listOptions } from './known-options.ts'
+import type { ClaimsEngine, DeadLayout, DeadVerb, FoundDead, LeaseSettings } from './engine.ts'
+import { invalid, positive } from './layout.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** A row that had its last attempt. */
 export interface DeadRow<R> {
@@ -81,6 +68,15 @@ export interface DeadRows<R> {
   delete(keys: DeadKeys, options?: DeadOptions): Promise<DeadOutcome>
 }
 
+const listOptions: KnownOptions<NonNullable<Parameters<DeadRows<never>['list']>[0]>> = {
+  limit: 'checked',
+  after: 'checked',
+}
+
+const deadOptions: KnownOptions<DeadOptions> = {
+  by: 'text',
+}
+
 const mostRows = 1_000
 
 /** How dead rows are found and read. */
@@ -93,13 +89,14 @@ export interface DeadReading<R> {
 
 /** Over one table, on all primaries that have a part of it. */
 export function createDead<Tx, R>(
+  engine: ClaimsEngine,
   driver: Driver<Tx>,
   settings: LeaseSettings,
   { read, ...reading }: DeadReading<R>,
 ): DeadRows<R> {
   const { layout: whole, bucket } = settings
-  const ask: Ask<Tx> = (primary, layout, statementOf) =>
-    overTable({ ...settings, layout }, primary.alone, askOn(primary, layout, statementOf))
+  const over = <T>({ alone }: Driver<Tx>, layout: DeadLayout, asking: Promise<T>): Promise<T> =>
+    engine.overTable({ ...settings, layout }, alone, asking)
   const primaries = primariesOf(driver).length
   const schema = driver.shards?.schema
   const shard = schema === undefined || bucket === undefined ? undefined : { schema, bucket }
@@ -148,7 +145,7 @@ export function createDead<Tx, R>(
     assertNotNested(driver)
     const [done, taken] = [new Set<readonly string[]>(), new Set<readonly string[]>()]
     const { failure } = await askEach(driver, (primary) =>
-      changeOn(ask, primary, layout, verb, keys, done, taken),
+      changeOn(primary, layout, verb, keys, done, taken),
     )
     const { table } = layout.table
     publish(channels.claimsIntervened, { table, verb, done: done.size, asked: keys.length, by })
@@ -159,6 +156,28 @@ export function createDead<Tx, R>(
       done: keys.filter((key) => done.has(key)),
       taken: keys.filter((key) => taken.has(key)),
       missing,
+    }
+  }
+  /** Whose unique key is taken is found by halves: it is done for all of them or for none. */
+  const changeOn = async (
+    primary: Driver<Tx>,
+    layout: DeadLayout,
+    verb: DeadVerb,
+    keys: readonly (readonly string[])[],
+    done: Set<readonly string[]>,
+    taken: Set<readonly string[]>,
+  ): Promise<void> => {
+    if (keys.length === 0) return
+    const changing = engine.changeDead(primary, layout, verb, keys)
+    const changed = await over(primary, layout, changing)
+    if (changed !== 'taken') {
+      for (const key of changed) done.add(key)
+    } else if (keys.length === 1) {
+      taken.add(keys[0] as readonly string[])
+    } else {
+      const middle = Math.ceil(keys.length / 2)
+      await changeOn(primary, layout, verb, keys.slice(0, middle), done, taken)
+      await changeOn(primary, layout, verb, keys.slice(middle), done, taken)
     }
   }
   return {
@@ -174,12 +193,17 @@ export function createDead<Tx, R>(
         const wanted = limit - rows.length
         const behind = place
         const beyond = at + 1 < primaries ? JSON.stringify([at + 1, null]) : undefined
-        let answer: readonly Row[]
+        let found: readonly FoundDead[]
         try {
-          answer = await askOne(
+          found = await askOne(
             driver,
             at,
-            (primary) => ask(primary, layout, (fitting) => listDead(fitting, wanted + 1, behind)),
+            (primary) =>
+              over(
+                primary,
+                layout,
+                engine.findDead(primary, layout, { limit: wanted + 1, after: behind }),
+              ),
             beyond,
           )
         } catch (error) {
@@ -187,7 +211,6 @@ export function createDead<Tx, R>(
           if (rows.length === 0) throw error
           return { rows, next: JSON.stringify([at, null]) }
         }
-        const found = deadFrom(layout, answer)
         rows.push(...found.slice(0, wanted).map(told))
         const last = found[wanted - 1]
         if (found.length > wanted) {
@@ -201,9 +224,9 @@ export function createDead<Tx, R>(
       const [wanted] = keysOf(typeof key === 'string' ? key : [key])
       assertNotNested(driver)
       const { answers, failure } = await askEach(driver, (primary) =>
-        ask(primary, layout, (fitting) => findDead(fitting, wanted ?? [])),
+        over(primary, layout, engine.findDead(primary, layout, { key: wanted ?? [] })),
       )
-      const [found] = answers.flatMap((rows) => deadFrom(layout, rows))
+      const [found] = answers.flat()
       if (found !== undefined) return told(found)
       if (failure !== undefined) throw failure
       return undefined
@@ -216,55 +239,6 @@ export function createDead<Tx, R>(
 /** Text, and what a caller without types may have in its place. */
 function isKeyValue(value: unknown): boolean {
   return isStorable(value) || ['number', 'bigint'].includes(typeof value)
-}
-
-/** Whose unique key is taken is found by halves: a statement fails as a whole. */
-async function changeOn<Tx>(
-  ask: Ask<Tx>,
-  driver: Driver<Tx>,
-  layout: DeadLayout,
-  verb: DeadVerb,
-  keys: readonly (readonly string[])[],
-  done: Set<readonly string[]>,
-  taken: Set<readonly string[]>,
-): Promise<void> {
-  if (keys.length === 0) return
-  try {
-    const rows = await ask(driver, layout, (fitting) => changeDead(fitting, verb, keys))
-    for (const row of rows) done.add(keys[Number(row['at']) - 1] as readonly string[])
-  } catch (error) {
-    if (sqlStateOf(error) !== '23505') throw error
-    if (keys.length === 1) {
-      taken.add(keys[0] as readonly string[])
-      return
-    }
-    const middle = Math.ceil(keys.length / 2)
-    await changeOn(ask, driver, layout, verb, keys.slice(0, middle), done, taken)
-    await changeOn(ask, driver, layout, verb, keys.slice(middle), done, taken)
-  }
-}
-
-/** The answer of one primary to a statement about dead rows. */
-type Ask<Tx> = (
-  primary: Driver<Tx>,
-  layout: DeadLayout,
-  statementOf: (fitting: DeadLayout) => Statement,
-) => Promise<readonly Row[]>
-
-async function askOn<Tx>(
-  driver: Driver<Tx>,
-  layout: DeadLayout,
-  statementOf: (fitting: DeadLayout) => Statement,
-): Promise<readonly Row[]> {
-  const on = aloneOn(driver)
-  try {
-    return await on.query(statementOf(await withOperators(driver, on, layout)))
-  } catch (error) {
-    if (sqlStateOf(error)?.startsWith('22') === true) {
-      throw invalid('key', 'or after has a value that its column cannot have')
-    }
-    throw error
-  }
 }
 
 /** Which primary, and where on it. */

@@ -1,5 +1,4 @@
 import { isHoldfastError } from '../core/errors.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
 
 interface Waiting<I, O> {
   readonly item: I
@@ -16,6 +15,7 @@ export class Gathering<I, O> {
   readonly #lanes: number
   readonly #most: number
   readonly #sizeOf: (item: I) => number
+  readonly #isAnswer: (error: unknown) => boolean
   #waiting: Waiting<I, O>[] = []
   #underWay = 0
   #woken = false
@@ -26,18 +26,22 @@ export class Gathering<I, O> {
       lanes,
       most,
       sizeOf = () => 1,
+      isAnswer,
     }: {
       /** How many calls may be under way. */
       readonly lanes: number
       /** Rows in one call, unless one item alone has more. */
       readonly most: number
       readonly sizeOf?: (item: I) => number
+      /** Whether the server has said so, and not the way to it. */
+      readonly isAnswer: (error: unknown) => boolean
     },
   ) {
     this.#send = send
     this.#lanes = lanes
     this.#most = most
     this.#sizeOf = sizeOf
+    this.#isAnswer = isAnswer
   }
 
   async add(item: I): Promise<O> {
@@ -80,7 +84,7 @@ export class Gathering<I, O> {
     } catch (error) {
       // A statement fails as a whole; whoever made it fail (a trigger, a constraint) is looked for by
       // halves. If nobody could be reached, that would only multiply the failures.
-      if (batch.length > 1 && sqlStateOf(error) !== undefined && !isHoldfastError(error)) {
+      if (batch.length > 1 && this.#isAnswer(error) && !isHoldfastError(error)) {
         const middle = Math.ceil(batch.length / 2)
         await this.#answer(batch.slice(0, middle))
         await this.#answer(batch.slice(middle))

@@ -1,7 +1,7 @@
 import { isHoldfastError } from '../core/errors.ts'
-import type { ClaimsHandledEvent } from '../core/event-map.ts'
+import type { ClaimsHandledEvent } from '../core/events/event-map.ts'
 import { channels } from '../core/events.ts'
-import { traced } from '../core/tracing.ts'
+import { traced } from '../core/events/tracing.ts'
 
 /** A claim as far as the end of its handler is concerned. */
 interface Handled {

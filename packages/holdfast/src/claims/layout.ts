@@ -1,15 +1,18 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isName, isStorable, mostNameBytes } from '../core/storable.ts'
-import { type ResolveOptions, resolveMs } from '../tx/ask-again.ts'
-import type { Literal, PriorityColumn } from '../engines/postgres/claims/claims.ts'
-import type { FinishLayout, TakeLayout } from '../engines/postgres/claims/finish.ts'
-import type { KeyLimits } from '../engines/postgres/claims/turns.ts'
-import { quoteLiteral, type TableName } from '../engines/postgres/sql/identifier.ts'
-import { assertTexts, objectGiven } from '../core/given.ts'
-
-/** A value that a column can have. The server gives it the column's type; other types go as text. */
-export type ColumnValue = string | number | boolean | null
+import { resolveMs, type ResolveOptions, resolveOptions } from '../tx/ask-again.ts'
+import type { TableName } from '../core/table-name.ts'
+import type {
+  ColumnValue,
+  FinishLayout,
+  LeaseSettings,
+  PerKey,
+  PriorityColumn,
+  TakeLayout,
+} from './engine.ts'
+import { assertTexts, objectGiven } from '../core/options/given.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** Who has turns, and how many rows of one key may be in flight at a time. */
 export interface PerKeyOptions {
@@ -125,22 +128,89 @@ export interface TransactionClaimsOptions extends TableOptions {
   readonly perKey?: Pick<PerKeyOptions, 'column'>
 }
 
-/** `PerKeyOptions`, read. */
-export interface PerKey extends KeyLimits {
-  readonly column: string
+const inTransaction: readonly string[] = ['transaction']
+
+const byLease: readonly string[] = ['lease']
+
+const rateOptions: KnownOptions<RateOptions> = {
+  most: 'checked',
+  per: 'checked',
+  schema: 'text',
 }
 
-/** `ClaimsOptions`, read. */
-export interface LeaseSettings {
-  readonly layout: FinishLayout
-  readonly leaseMs: number
-  readonly forMs: number
-  readonly backoff: { readonly firstMs: number; readonly mostMs: number }
-  readonly perKey: PerKey | undefined
-  /** The column with the bucket, if rows move with it. */
-  readonly bucket: string | undefined
-  /** The table is one of Holdfast's own. */
-  readonly isOurs?: boolean
+const perKeyOptions: KnownOptions<PerKeyOptions> = {
+  column: 'checked',
+  limit: 'checked',
+  rate: rateOptions,
+}
+
+export const backoffOptions: KnownOptions<BackoffOptions> = {
+  first: 'checked',
+  most: 'checked',
+}
+
+const takeColumns: KnownOptions<NonNullable<TransactionClaimsOptions['columns']>> = {
+  status: 'checked',
+  runAt: 'checked',
+  priority: 'checked',
+  finishedAt: 'checked',
+}
+
+const claimColumns: KnownOptions<ClaimColumns> = {
+  ...takeColumns,
+  token: 'checked',
+  leaseUntil: 'checked',
+  attempts: 'checked',
+  error: 'checked',
+  holder: 'checked',
+}
+
+const takeValues: KnownOptions<NonNullable<TransactionClaimsOptions['values']>> = {
+  pending: 'checked',
+  done: 'checked',
+}
+
+const claimValues: KnownOptions<ClaimValues> = {
+  ...takeValues,
+  claimed: 'checked',
+  dead: 'checked',
+}
+
+const takePerKey: KnownOptions<NonNullable<TransactionClaimsOptions['perKey']>> = {
+  column: 'checked',
+}
+
+const tableOptions: KnownOptions<
+  Omit<TransactionClaimsOptions, 'columns' | 'values' | 'perKey' | 'mode'>
+> = {
+  table: 'checked',
+  key: 'checked',
+  orderBy: 'checked',
+  where: 'checked',
+  bucket: 'checked',
+  select: 'checked',
+  deleteDone: 'boolean',
+}
+
+export const transactionClaimsOptions: KnownOptions<TransactionClaimsOptions> = {
+  ...tableOptions,
+  mode: inTransaction,
+  columns: takeColumns,
+  values: takeValues,
+  perKey: takePerKey,
+}
+
+export const claimsOptions: KnownOptions<ClaimsOptions> = {
+  ...tableOptions,
+  ...resolveOptions,
+  mode: byLease,
+  columns: claimColumns,
+  values: claimValues,
+  lease: 'checked',
+  maxAttempts: 'checked',
+  backoff: backoffOptions,
+  perKey: perKeyOptions,
+  holder: 'text',
 }
 
 export function leaseSettings(
@@ -195,7 +265,10 @@ function rateOf({ table, where }: FinishLayout, { column, rate }: PerKeyOptions)
   positive(most, 'rate.most')
   if (most > mostPerTime) throw invalid('rate.most', `must be ${mostPerTime} at most`)
   const perMs = Math.ceil(durationMs(per, 'rate.per'))
-  const fixed = where.map(([of, value]) => `${of}=${value ?? ''}`)
+  // Names are kept in a table, so they stay as they were: with the value in quotes, as SQL has it.
+  const fixed = where.map(([of, value]) =>
+    value === null ? `${of}=` : `${of}='${String(value).replaceAll("'", "''")}'`,
+  )
   // Encoded, so that no part runs into the next, and no setting of the server reads it differently.
   const name = [table.schema ?? '', table.table, ...fixed, column].map(encodeURIComponent).join('/')
   return { schema, name, most, perMs }
@@ -252,8 +325,8 @@ function tableLayout(
   }
 }
 
-/** As a literal, so that it can be found in the predicate of an index. */
-function literal(value: ColumnValue, option: string): Literal {
+/** It becomes a part of the statement, so that it can be found in the predicate of an index. */
+function literal(value: ColumnValue, option: string): ColumnValue {
   if (value === null) return null
   if (!['string', 'number', 'boolean'].includes(typeof value))
     throw invalid(option, 'must be a text, a number, true, false or null')
@@ -262,11 +335,14 @@ function literal(value: ColumnValue, option: string): Literal {
   if (!isStorable(text) || text.includes('\\')) {
     throw invalid(option, 'contains NUL or a backslash')
   }
-  return quoteLiteral(text)
+  return value
 }
 
-function distinct(values: readonly (Literal | undefined)[]): void {
-  const known = values.filter((value) => value !== undefined)
+function distinct(values: readonly (ColumnValue | undefined)[]): void {
+  // A number and its text are one value.
+  const known = values
+    .filter((value) => value !== undefined)
+    .map((value) => (value === null ? null : String(value)))
   if (new Set(known).size < known.length) throw invalid('values', 'has two states of one value')
 }
 
@@ -298,7 +374,7 @@ export function invalid(option: string, why: string, cause?: unknown): Error {
   return holdfastError('OPTION_INVALID', { details, cause })
 }
 
-/** Whether claims of a key need its lock. */
+/** Whether rows in flight, or claimed lately, keep others of the same key from being claimed. */
 export function isLimited(perKey: PerKey | undefined): boolean {
-  return perKey?.limit !== undefined || perKey?.rate !== undefined
+  return (perKey?.limit ?? perKey?.rate) !== undefined
 }

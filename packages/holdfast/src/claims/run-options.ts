@@ -1,6 +1,7 @@
-import type { Duration } from '../core/duration.ts'
-import type { StopOptions, Stopped } from '../core/stopping.ts'
+import type { Duration } from '../core/options/duration.ts'
+import type { StopOptions, Stopped } from '../core/options/stopping.ts'
 import type { Claim } from './claim.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** What a handler is told besides the row. */
 export interface HandlerContext<R> {
@@ -15,6 +16,20 @@ export interface HandlerContext<R> {
 
 /** What a worker does with a row, by itself or in a transaction: one of both. */
 export type RunOptions<Tx, R> = PaceOptions & (RowHandler<R> | TransactionHandler<Tx, R>)
+
+const poll: KnownOptions<NonNullable<RunOptions<never, never>['poll']>> = {
+  min: 'checked',
+  max: 'checked',
+}
+
+export const runOptions: KnownOptions<RunOptions<never, never>> = {
+  concurrency: 'checked',
+  poll: poll,
+  recoverEvery: 'checked',
+  listen: 'checked',
+  handler: 'function',
+  transactionHandler: 'function',
+}
 
 /** How a worker works. */
 export interface PaceOptions {

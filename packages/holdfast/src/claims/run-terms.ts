@@ -1,9 +1,13 @@
-import { durationMs } from '../core/duration.ts'
+import { durationMs } from '../core/options/duration.ts'
 import { invalid, positive } from './layout.ts'
-import type { RowHandler, RunOptions, TransactionHandler } from './run-options.ts'
-import { assertFunction, assertText, objectGiven } from '../core/given.ts'
-import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
-import { runOptions } from './known-options.ts'
+import {
+  type RowHandler,
+  type RunOptions,
+  runOptions,
+  type TransactionHandler,
+} from './run-options.ts'
+import { assertFunction, assertText, objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** `RunOptions`, checked. */
 export interface RunTerms<Tx, R> {

@@ -2,11 +2,11 @@ import type { Driver, Row, Shards } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
 import { settledWithin } from '../core/within.ts'
-import type { FinishVerb } from '../engines/postgres/claims/finish.ts'
 import { askEach, failureOf, heard, noAnswer, type PrimaryFailure } from '../tx/ask-each.ts'
 import { assertNotNested } from '../tx/run.ts'
 import type { Claim, FailOutcome, HeldClaim } from './claim.ts'
-import { type LeaseSettings, positive } from './layout.ts'
+import type { ClaimsEngine, FinishVerb, LeaseSettings } from './engine.ts'
+import { positive } from './layout.ts'
 import {
   type FailOptions,
   LeaseClaims,
@@ -46,6 +46,7 @@ export class ShardedClaims<Tx, R> implements LeaseVerbs<Tx, R> {
   #next = 0
 
   constructor(
+    engine: ClaimsEngine,
     driver: Driver<Tx>,
     shards: Shards<Tx>,
     settings: LeaseSettings,
@@ -60,10 +61,10 @@ export class ShardedClaims<Tx, R> implements LeaseVerbs<Tx, R> {
         : { ...settings, layout: { ...settings.layout, shard: { schema, bucket } } }
     this.#driver = driver
     this.#shards = shards
-    this.#joined = new LeaseClaims(driver, this.settings, holder, read)
+    this.#joined = new LeaseClaims(engine, driver, this.settings, holder, read)
     this.#parts = new Map(
       [...primaries].map(([name, primary]) => {
-        const claims = new LeaseClaims<Tx, R>(primary, this.settings, holder, read)
+        const claims = new LeaseClaims<Tx, R>(engine, primary, this.settings, holder, read)
         return [name, { name, claims, alone: primary.alone, lateSince: undefined, slow: false }]
       }),
     )

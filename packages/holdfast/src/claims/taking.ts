@@ -1,15 +1,9 @@
-import type { Driver, Executor, Transaction } from '../core/driver.ts'
+import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { claimedRows, seesLatest, takeRows, type Turns } from '../engines/postgres/claims/claims.ts'
-import { finishAnswers, finishTaken, type TakeLayout } from '../engines/postgres/claims/finish.ts'
-import { nextTurns, turnsOf } from '../engines/postgres/claims/turns.ts'
-import { withOperators } from '../engines/postgres/sql/own-operators.ts'
-import type { OverTable } from './check.ts'
 import { hasKey, notGiven } from './claim.ts'
+import type { ClaimsEngine, OverTable, TakeLayout } from './engine.ts'
 import { positive } from './layout.ts'
 import { tellClaimed } from './lease-claims.ts'
-import { joinedTo } from './sending.ts'
-import { overTable } from './table-failure.ts'
 
 /** A row that the caller's transaction has locked, and nobody else can take. */
 export interface Taken<R> {
@@ -42,68 +36,48 @@ export interface TransactionClaims<Tx, R> {
   finish(tx: Tx, taken: readonly Taken<R>[] | Taken<R>): Promise<void>
 }
 
+/** Rows that are locked, as an engine has them. */
 export function createTransactionClaims<Tx, R>(
+  engine: ClaimsEngine,
   driver: Driver<Tx>,
-  given: TakeLayout,
+  layout: TakeLayout,
   turnColumn: string | undefined,
 ): TransactionClaims<Tx, R> {
-  let lastTurn: string | undefined
   const settings: OverTable = {
-    layout: given,
+    layout,
     perKey: turnColumn === undefined ? undefined : { column: turnColumn, limit: undefined },
   }
-  const beside = (transaction: Transaction<Tx>): Executor => transaction.beside ?? driver.alone
+  const rows = engine.taken(driver, settings)
+  const over = <T>({ beside = driver.alone }: Transaction<Tx>, asking: Promise<T>): Promise<T> =>
+    engine.overTable(settings, beside, asking)
   const takeOn = async (
     transaction: Transaction<Tx>,
     limit: number,
   ): Promise<readonly Taken<R>[]> => {
-    const layout = await withOperators(driver, transaction, given)
-    const { table } = layout.table
     const began = performance.now()
-    let turns: Turns | undefined
-    if (turnColumn !== undefined) {
-      const request = { column: turnColumn, most: limit, after: lastTurn }
-      const found = await transaction.query(nextTurns(layout, request))
-      const keys = found.map((row) => String(row['#key']))
-      if (keys.length === 0) {
-        tellClaimed(table, limit, 0, began, true)
-        return []
-      }
-      lastTurn = keys.at(-1)
-      turns = turnsOf(turnColumn, keys, limit, { limit: undefined, rate: undefined })
-    }
-    const rows = await transaction.query(takeRows(layout, { limit, joined: true, turns }))
-    if (!seesLatest(rows)) throw holdfastError('CLAIM_STALE_SNAPSHOT')
-    const taken = claimedRows(layout, rows).map(({ row, key }) => ({ row: row as R, key }))
-    tellClaimed(table, limit, taken.length, began, true)
+    const found = await rows.take(transaction, limit)
+    const taken = found.map(({ row, key }) => ({ row: row as R, key }))
+    tellClaimed(layout.table.table, limit, taken.length, began, true)
     return taken
-  }
-  const finishOn = async (
-    transaction: Transaction<Tx>,
-    keys: readonly (readonly string[])[],
-  ): Promise<string> => {
-    const layout = await withOperators(driver, transaction, given)
-    const [row] = await transaction.query(finishTaken(layout, keys))
-    return String(row?.['answer'])
   }
   return {
     async take(tx, limit = 1) {
       positive(limit, 'limit')
-      const transaction = await joinedTo(driver, tx)
-      return await overTable(settings, beside(transaction), takeOn(transaction, limit))
+      const transaction = await engine.joined(driver, tx)
+      return await over(transaction, takeOn(transaction, limit))
     },
     async finish(tx, taken) {
       const all = Array.isArray(taken) ? (taken as readonly Taken<R>[]) : [taken as Taken<R>]
-      if (!all.every((each) => hasKey(each) && each.key.length === given.key.length))
+      if (!all.every((each) => hasKey(each) && each.key.length === layout.key.length))
         throw notGiven('taken must be what take() gave')
       if (all.length === 0) return
-      const transaction = await joinedTo(driver, tx)
-      const finishing = finishOn(
+      const transaction = await engine.joined(driver, tx)
+      const finishing = rows.finish(
         transaction,
         all.map(({ key }) => key),
       )
-      const answers = await overTable(settings, beside(transaction), finishing)
-      const lost = all.filter((_, at) => answers[at] !== finishAnswers.kept).map(({ key }) => key)
+      const states = await over(transaction, finishing)
+      const lost = all.filter((_, at) => states[at] !== 'kept').map(({ key }) => key)
       if (lost.length > 0) throw holdfastError('CLAIM_LOST', { details: { lost } })
     },
   }

@@ -1,19 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { Driver, Row } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
-import { momentText } from '../core/moment-text.ts'
+import { momentText } from '../core/options/moment-text.ts'
 import { isStorableJson } from '../core/storable.ts'
-import { enqueueWork } from '../engines/postgres/claims/work.ts'
-import type { ResolveOptions } from '../tx/ask-again.ts'
-import { needingTables, schemaMissing } from '../engines/postgres/sql/call-function.ts'
-import { assertNotNested } from '../tx/run.ts'
+import { type ResolveOptions, resolveOptions } from '../tx/ask-again.ts'
 import { type Claims, createLeaseClaims } from './claims.ts'
-import { createDeadJobs, type DeadJob } from './dead-jobs.ts'
+import { type DeadJob, deadJobsOver } from './dead-jobs.ts'
 import type { DeadRows } from './dead.ts'
+import type { ClaimsEngine, Enqueued, WorkRow } from './engine.ts'
 import {
   type BackoffOptions,
+  backoffOptions,
   invalid,
   mostInteger,
   type PerKeyOptions,
@@ -21,11 +19,9 @@ import {
   type RateOptions,
   text,
 } from './layout.ts'
-import { aloneOn, joinedTo } from './sending.ts'
 import { workTable } from './work-table.ts'
-import { objectGiven } from '../core/given.ts'
-import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
-import { newWork, workOptions } from './known-options.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** A queue in the table `work`. */
@@ -73,17 +69,36 @@ export interface NewWork<P> {
   readonly maxAttempts?: number
 }
 
-/** What became of it. */
-export interface Enqueued {
-  /** Of the row; of the one that was there already if it was not added. */
-  readonly id: string | undefined
-  /** False if one with the same unique key was there. */
-  readonly added: boolean
-  /**
-   * Of `whileRunning: 'run-after'`, if it was not added: `after` if it runs once the other has ended,
-   * `replaced` if the other had not begun and has the new payload.
-   */
-  readonly follow?: 'after' | 'replaced'
+const perScopeRate: KnownOptions<Omit<RateOptions, 'schema'>> = {
+  most: 'checked',
+  per: 'checked',
+}
+
+const perScope: KnownOptions<NonNullable<WorkOptions['perScope']>> = {
+  limit: 'checked',
+  rate: perScopeRate,
+}
+
+const workOptions: KnownOptions<WorkOptions> = {
+  ...resolveOptions,
+  queue: 'checked',
+  schema: 'text',
+  lease: 'checked',
+  backoff: backoffOptions,
+  perScope: perScope,
+  notify: 'boolean',
+  holder: 'text',
+}
+
+const newWork: KnownOptions<NewWork<unknown>> = {
+  payload: 'checked',
+  scope: 'checked',
+  uniqueKey: 'checked',
+  whileRunning: 'checked',
+  priority: 'checked',
+  runAt: 'checked',
+  delay: 'checked',
+  maxAttempts: 'checked',
 }
 
 /** A row of the queue. */
@@ -114,14 +129,19 @@ export interface Work<Tx, P> extends Omit<Claims<Tx, WorkItem<P>>, 'dead'> {
   enqueue(tx: Tx, work: readonly NewWork<P>[]): Promise<readonly Enqueued[]>
 }
 
-/** Declares a queue in the table `work`, which `holdfast migrate` makes. */
-export function createWork<Tx, P = unknown>(driver: Driver<Tx>, given: WorkOptions): Work<Tx, P> {
-  assertDriver(driver, 'createWork')
+/** A queue in the table `work`, as an engine claims its rows. */
+export function workOver<Tx, P>(
+  engine: ClaimsEngine,
+  driver: Driver<Tx>,
+  given: WorkOptions,
+): Work<Tx, P> {
+  assertDriver(driver, 'createWork', engine.of)
   const options = optionsGiven(given, workOptions)
   const { queue, schema = 'holdfast', perScope, notify = false, ...rest } = options
   text(queue, 'queue')
   const channel = notify ? channelOf(queue) : undefined
   const claims = createLeaseClaims<Tx, WorkItem<P>>(
+    engine,
     driver,
     {
       ...rest,
@@ -132,14 +152,15 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, given: WorkOptio
   )
   return {
     ...claims,
-    dead: createDeadJobs<Tx, P>(driver, { queue, schema }),
+    dead: deadJobsOver<Tx, P>(engine, driver, { queue, schema }),
     async run(runOptions) {
       const given = channel === undefined ? runOptions : { listen: channel, ...runOptions }
       try {
-        return await needingTables(claims.run(given))
+        return await claims.run(given)
       } catch (error) {
         // Of a table of the user's the next step is another one than of ours.
-        throw isTableUnfit(error) ? holdfastError('SCHEMA_MISSING', { cause: error }) : error
+        const isUnfit = isTableUnfit(error)
+        throw isUnfit ? holdfastError('SCHEMA_MISSING', { cause: error }) : engine.missing(error)
       }
     },
     enqueue: (async (...args: readonly [unknown, unknown?]) => {
@@ -148,28 +169,13 @@ export function createWork<Tx, P = unknown>(driver: Driver<Tx>, given: WorkOptio
       if (args.length > 1 && tx === undefined) driver.join(tx as Tx)
       const many = Array.isArray(given)
       const work = (many ? given : [given]) as readonly NewWork<P>[]
-      const answers = work.length === 0 ? [] : await add(tx as Tx | undefined, work)
+      const rows = work.map((each) => rowOf(queue, each))
+      const answers =
+        rows.length === 0
+          ? []
+          : await engine.enqueue(driver, tx as Tx | undefined, schema, rows, channel)
       return many ? answers : answers[0]
     }) as Work<Tx, P>['enqueue'],
-  }
-
-  async function add(tx: Tx | undefined, work: readonly NewWork<P>[]): Promise<Enqueued[]> {
-    const itemsJson = `[${work.map((each) => itemJson(queue, each)).join(',')}]`
-    const scopes = work.map(({ scope = queue }) => scope)
-    const statement = enqueueWork(schema, itemsJson, channel, scopes)
-    try {
-      if (tx === undefined) assertNotNested(driver)
-      const rows =
-        tx === undefined
-          ? await aloneOn(driver).query(statement)
-          : await (await joinedTo(driver, tx)).query(statement)
-      const answers = JSON.parse(String(rows[0]?.['answer'])) as Answer[]
-      return answers.map((answer, at) => enqueued(answer, work[at]?.whileRunning !== undefined))
-    } catch (error) {
-      // The function is newer than the table: the migration is under way.
-      if (sqlStateOf(error) === '42703') throw holdfastError('SCHEMA_MISSING', { cause: error })
-      throw schemaMissing(error) ?? error
-    }
   }
 }
 
@@ -179,18 +185,6 @@ function isTableUnfit(error: unknown): boolean {
     isHoldfastError(error, 'CLAIM_TABLE_UNFIT') &&
     error.details.findings.some(({ code }) => unfit.includes(code))
   )
-}
-
-type Answer = readonly [id: string | null, added: boolean, follow?: 'after' | 'replaced' | null]
-
-/** A function of an older version does not know of `whileRunning`, and nobody would run it. */
-function enqueued([id, added, follow]: Answer, asksToFollow: boolean): Enqueued {
-  if (asksToFollow && !added && follow === undefined) throw holdfastError('SCHEMA_MISSING')
-  return {
-    id: id ?? undefined,
-    added,
-    ...(follow === undefined || follow === null ? {} : { follow }),
-  }
 }
 
 function perScopeOf(perScope: NonNullable<WorkOptions['perScope']>, schema: string): PerKeyOptions {
@@ -212,26 +206,10 @@ function channelOf(queue: string): string {
   return into.toString('utf8', 0, written)
 }
 
-/** The payload is written by itself: if JSON cannot hold it, that is what has to be said. */
-function itemJson<P>(queue: string, given: NewWork<P>): string {
+function rowOf<P>(queue: string, given: NewWork<P>): WorkRow {
   const work = optionsGiven(given, newWork as KnownOptions<typeof given>, 'work')
   assertOneOf(work, 'runAt', 'delay')
-  const item = JSON.stringify(itemOf(queue, work))
-  let payload: string | undefined
-  try {
-    payload = JSON.stringify(work.payload)
-  } catch (cause) {
-    throw invalid('payload', 'must be something that JSON can hold', cause)
-  }
-  if (payload === undefined)
-    throw invalid('payload', 'is needed, and JSON has to be able to hold it')
-  if (!isStorableJson(payload)) throw invalid('payload', 'contains NUL or half a surrogate pair')
-  return `{"payload":${payload},${item.slice(1)}`
-}
-
-function itemOf<P>(queue: string, work: NewWork<P>): Row {
-  const { scope = queue, uniqueKey, priority, runAt, delay, maxAttempts } = work
-  const { whileRunning } = work
+  const { scope = queue, uniqueKey, priority, runAt, delay, maxAttempts, whileRunning } = work
   if (whileRunning !== undefined && whileRunning !== 'run-after') {
     throw invalid('whileRunning', "must be 'run-after'")
   }
@@ -254,12 +232,26 @@ function itemOf<P>(queue: string, work: NewWork<P>): Row {
     queue,
     scope,
     priority,
-    unique_key: uniqueKey,
-    delay_ms: delay === undefined ? undefined : durationMs(delay, 'delay'),
-    run_at: runAt === undefined ? undefined : momentText(runAt, 'runAt'),
-    max_attempts: maxAttempts,
-    while_running: whileRunning,
+    uniqueKey,
+    delayMs: delay === undefined ? undefined : durationMs(delay, 'delay'),
+    runAt: runAt === undefined ? undefined : momentText(runAt, 'runAt'),
+    maxAttempts,
+    whileRunning,
+    payloadJson: payloadJson(work.payload),
   }
+}
+
+/** Written by itself: if JSON cannot hold it, that is what has to be said. */
+function payloadJson(payload: unknown): string {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(payload)
+  } catch (cause) {
+    throw invalid('payload', 'must be something that JSON can hold', cause)
+  }
+  if (json === undefined) throw invalid('payload', 'is needed, and JSON has to be able to hold it')
+  if (!isStorableJson(json)) throw invalid('payload', 'contains NUL or half a surrogate pair')
+  return json
 }
 
 function readItem<P>(row: Row): WorkItem<P> {

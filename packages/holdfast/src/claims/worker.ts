@@ -1,9 +1,10 @@
 import { type Driver, hasSessions, type Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { type HandlerPlaces, handlerPlacesOf } from '../core/handler-places.ts'
-import type { ClaimsTroubleEvent } from '../core/event-map.ts'
+import type { ClaimsTroubleEvent } from '../core/events/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts'
+import { renewalsPerLease } from '../core/lease-keeper.ts'
+import { endedInTime, type StopOptions, type Stopped } from '../core/options/stopping.ts'
 import { runTransaction } from '../tx/run.ts'
 import type { HeldClaim } from './claim.ts'
 import { handled, whyEnded } from './handled.ts'
@@ -25,8 +26,6 @@ interface Active<R> {
 
 /** Handlers at a time, unless somebody says otherwise. */
 const usual = 10
-/** Heartbeats per lease. Two may fail before a claim is lost. */
-const beatsPerLease = 3
 const looksPerLease = 20
 /** What rows are recovered in line with. */
 const recovery = Symbol('recovery')
@@ -72,7 +71,7 @@ class RunningWorker<Tx, R> implements Worker {
         ? (active) => this.#alone(active, handler as RowHandler<R>['handler'])
         : (active) => this.#together(active, transactionHandler)
     const { leaseMs } = claims.settings
-    this.#timers.push(setInterval(() => this.#beat(), leaseMs / beatsPerLease))
+    this.#timers.push(setInterval(() => this.#beat(), leaseMs / renewalsPerLease))
     this.#timers.push(setInterval(() => this.#endOverdue(), leaseMs / looksPerLease))
     if (recoverMs !== undefined) {
       const recover = (): void => this.#inLine(recovery, 'recover', () => this.#recover())

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { holdfastError } from './errors.ts'
-import type { StopOptions, Stopped } from './stopping.ts'
-import { toldAtCaller } from './at-caller.ts'
+import type { StopOptions, Stopped } from './options/stopping.ts'
+import { toldAtCaller } from './errors/at-caller.ts'
 
 /** What is under way, as `close` reports it. */
 export interface Subject {

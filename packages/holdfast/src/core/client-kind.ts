@@ -1,4 +1,5 @@
 import type { Driver } from './driver.ts'
+import type { EngineName } from './engine.ts'
 import { holdfastError } from './errors.ts'
 
 /** Something that people pass where a client belongs, by its shape: no client is imported for it. */
@@ -15,6 +16,22 @@ type Shape = Readonly<Record<PropertyKey, unknown>>
 const can = (given: Shape, ...methods: readonly string[]): boolean =>
   methods.every((method) => typeof given[method] === 'function')
 
+/** Which dialect it has is hidden; how it writes a name is not. */
+function hasBackticks(given: Shape): boolean {
+  const { selectFrom } = given as {
+    selectFrom?(table: string): { compile(): { readonly sql: string } }
+  }
+  if (typeof selectFrom !== 'function') return false
+  return selectFrom.call(given, 'a').compile().sql.includes('`')
+}
+
+function quotesWith(dialect: unknown): unknown {
+  const { escapeName } = (dialect ?? {}) as { escapeName?(name: string): string }
+  return typeof escapeName === 'function' ? escapeName.call(dialect, 'a') : undefined
+}
+
+const typeIn = (options: unknown): unknown => (options as Shape | null | undefined)?.['type']
+
 const nameOf = (engine: unknown): unknown => (engine as Shape | null | undefined)?.['name']
 
 /** The first that fits is it, so those that have what others have as well come first. */
@@ -27,22 +44,55 @@ const kinds: Readonly<Record<ClientKind, Kind>> = {
   driver: {
     is: 'a driver of Holdfast',
     use: 'pass it to createHoldfast',
-    has: (given) => nameOf(given['engine']) === 'postgres' && can(given, 'join', 'transaction'),
+    has: (given) =>
+      typeof nameOf(given['engine']) === 'string' && can(given, 'join', 'transaction'),
+  },
+  prismaMysql: {
+    is: 'a Prisma client for MariaDB and MySQL',
+    use: 'there is no driver for it: use fromMysql2 or fromMariadb with a pool of your own',
+    has: (given) => kinds.prisma.has(given) && given['_activeProvider'] === 'mysql',
+  },
+  prismaSqlite: {
+    is: 'a Prisma client for SQLite',
+    use: 'a write on the client itself would become part of the open transaction, and be rolled back with it: use fromBetterSqlite3, fromKyselySqlite or fromDrizzleSqlite',
+    has: (given) => kinds.prisma.has(given) && given['_activeProvider'] === 'sqlite',
   },
   prisma: {
     is: 'a Prisma client',
     use: 'use fromPrisma',
     has: (given) => can(given, '$transaction', '$queryRawUnsafe'),
   },
+  kyselyMysql: {
+    is: 'a Kysely instance for MariaDB and MySQL',
+    use: 'use fromKyselyMysql of holdfast/drivers/kysely-mysql',
+    has: (given) => kinds.kysely.has(given) && hasBackticks(given),
+  },
   kysely: {
     is: 'a Kysely instance',
     use: 'use fromKysely',
     has: (given) => typeof given['isTransaction'] === 'boolean' && can(given, 'executeQuery'),
   },
+  typeormMysql: {
+    is: 'a TypeORM DataSource for MariaDB and MySQL',
+    use: 'use fromTypeOrmMysql of holdfast/drivers/typeorm-mysql',
+    has: (given) =>
+      kinds.typeorm.has(given) && /^(?:mysql|mariadb)$/.test(String(typeIn(given['options']))),
+  },
+  typeormSqlite: {
+    is: 'a TypeORM DataSource for SQLite',
+    use: 'its transactions share one connection, so that one ends the other: use fromBetterSqlite3, fromKyselySqlite or fromDrizzleSqlite',
+    has: (given) =>
+      kinds.typeorm.has(given) && /sql(?:ite|js)/.test(String(typeIn(given['options']))),
+  },
   typeorm: {
     is: 'a TypeORM DataSource',
     use: 'use fromTypeOrm',
     has: (given) => can(given, 'createQueryRunner', 'transaction', 'getRepository'),
+  },
+  drizzleMysql: {
+    is: 'a Drizzle database for MariaDB and MySQL',
+    use: 'use fromDrizzleMysql of holdfast/drivers/drizzle-mysql',
+    has: (given) => kinds.drizzle.has(given) && quotesWith(given['dialect']) === '`a`',
   },
   drizzle: {
     is: 'a Drizzle database',
@@ -53,6 +103,16 @@ const kinds: Readonly<Record<ClientKind, Kind>> = {
     is: "Bun's own SQL client",
     use: 'it does not show what Holdfast has to see of a transaction: use postgres.js or pg, which run on Bun as well',
     has: (given) => can(given, 'unsafe', 'begin', 'beginDistributed', 'commitDistributed'),
+  },
+  nodeSqlite: {
+    is: 'a connection of node:sqlite',
+    use: 'use fromNodeSqlite(() => new DatabaseSync(path)): guards need connections that nobody else uses',
+    has: (given) => can(given, 'prepare', 'exec', 'location', 'applyChangeset'),
+  },
+  betterSqlite3: {
+    is: 'a connection of better-sqlite3',
+    use: 'use fromBetterSqlite3(() => new Database(path)): guards need connections that nobody else uses',
+    has: (given) => can(given, 'prepare', 'exec', 'pragma', 'transaction'),
   },
   neonHttp: {
     is: "Neon's client for HTTP",
@@ -89,6 +149,29 @@ const kinds: Readonly<Record<ClientKind, Kind>> = {
     use: 'it is one session, so that its locks exclude nobody: use a PostgreSQL server',
     has: (given) => can(given, 'execProtocol', 'transaction'),
   },
+  duckdb: {
+    is: 'a DuckDB',
+    use: 'it has no locks, and no second process can open its file: a mutex of your own is enough; see docs/other-databases.md',
+    has: (given) =>
+      can(given, 'runAndReadAll', 'streamAndRead') ||
+      (can(given, 'connect', 'closeSync') && !can(given, 'query')),
+  },
+  mssql: {
+    is: 'a pool of SQL Server',
+    use: 'Holdfast has no engine for it: use sp_getapplock; see docs/other-databases.md',
+    has: (given) => can(given, 'request', 'batch', 'transaction') && 'connected' in given,
+  },
+  mongodb: {
+    is: 'a client of MongoDB',
+    use: 'Holdfast has no engine for it: use a unique index, or a conditional update; see docs/other-databases.md',
+    has: (given) =>
+      can(given, 'startSession', 'db') || can(given, 'collection', 'listCollections', 'command'),
+  },
+  d1: {
+    is: 'a D1 database',
+    use: 'no transaction of it stays open: use a unique index, or a conditional update; see docs/other-databases.md',
+    has: (given) => can(given, 'prepare', 'batch', 'exec', 'withSession'),
+  },
   pgPool: {
     is: 'a pg.Pool',
     use: 'use fromPg',
@@ -111,10 +194,18 @@ export type ClientKind =
   | 'holdfast'
   | 'driver'
   | 'prisma'
+  | 'prismaMysql'
+  | 'prismaSqlite'
   | 'kysely'
+  | 'kyselyMysql'
   | 'typeorm'
+  | 'typeormMysql'
+  | 'typeormSqlite'
   | 'drizzle'
+  | 'drizzleMysql'
   | 'bunSql'
+  | 'nodeSqlite'
+  | 'betterSqlite3'
   | 'neonHttp'
   | 'postgresJs'
   | 'knex'
@@ -122,6 +213,10 @@ export type ClientKind =
   | 'mikroOrm'
   | 'mikroOrmManager'
   | 'pglite'
+  | 'duckdb'
+  | 'mssql'
+  | 'mongodb'
+  | 'd1'
   | 'pgPool'
   | 'pgClient'
   | 'pgModule'
@@ -153,7 +248,12 @@ export function assertClient(
   throw refused(given, `${wanted.by} takes ${wanted.is}`, kind)
 }
 
-const unfit: readonly (ClientKind | undefined)[] = ['bunSql', 'neonHttp']
+const unfit: readonly (ClientKind | undefined)[] = [
+  'bunSql',
+  'neonHttp',
+  'nodeSqlite',
+  'betterSqlite3',
+]
 
 /**
  * For a driver of an ORM: refuses one that was put on a client that no driver fits.
@@ -165,12 +265,58 @@ export function assertBeneath(client: unknown, by: string): void {
   if (unfit.includes(kind)) throw refused(client, `${by} needs pg or postgres.js beneath`, kind)
 }
 
-/** @throws DRIVER_HANDLE_INVALID */
-export function assertDriver(given: unknown, by: string): asserts given is Driver<unknown> {
+/** Where what a function offers is for the other products: the function of the same name, or else the first one. */
+const elsewhere: Readonly<
+  Record<
+    EngineName,
+    {
+      readonly is: string
+      readonly migrate: string
+      readonly from: string
+      readonly driver: string
+    }
+  >
+> = {
+  postgres: {
+    is: 'PostgreSQL',
+    from: 'holdfast',
+    migrate: 'holdfast/schema',
+    driver: 'fromPg(pool)',
+  },
+  innodb: {
+    is: 'MariaDB and MySQL',
+    from: 'holdfast/mysql',
+    migrate: 'holdfast/mysql',
+    driver: 'fromMysql2(pool)',
+  },
+  sqlite: {
+    is: 'SQLite',
+    from: 'holdfast/sqlite',
+    migrate: 'holdfast/sqlite',
+    driver: 'fromNodeSqlite(() => new DatabaseSync(path))',
+  },
+}
+
+/** For something that is made over a driver; `engine` is whose it is, or any. @throws DRIVER_HANDLE_INVALID, ENGINE_MISMATCH */
+export function assertDriver(
+  given: unknown,
+  by: string,
+  wanted: EngineName | 'any' = 'postgres',
+): asserts given is Driver<unknown> {
   const { engine, alone, join, transaction } = (given ?? {}) as Partial<Driver<unknown>>
-  const isDriver = engine?.name === 'postgres' && typeof alone === 'object'
-  if (isDriver && typeof join === 'function' && typeof transaction === 'function') return
-  throw refused(given, `${by} takes a driver, as fromPg(pool) makes one`, kindOf(given))
+  const isKnown = Object.hasOwn(elsewhere, engine?.name ?? '') && typeof alone === 'object'
+  if (!isKnown || typeof join !== 'function' || typeof transaction !== 'function') {
+    const { driver } = elsewhere[wanted === 'any' ? 'postgres' : wanted]
+    throw refused(given, `${by} takes a driver, as ${driver} makes one`, kindOf(given))
+  }
+  const name = engine?.name ?? 'postgres'
+  if (wanted === 'any' || name === wanted) return
+  const { is, from, migrate } = elsewhere[name]
+  const use = by.startsWith('migrate')
+    ? `import migrate from ${migrate}`
+    : `import createHoldfast from ${from}`
+  const subject = `${by} is for ${elsewhere[wanted].is}, and this driver for ${is}: ${use}`
+  throw holdfastError('ENGINE_MISMATCH', { details: { subject, use } })
 }
 
 /** Never the value: a connection string has a password in it. */

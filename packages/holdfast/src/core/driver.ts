@@ -1,31 +1,11 @@
 import type { Scope } from './bucket.ts'
-import type { Engine } from './engine.ts'
+import type { Engine, Isolation, Statement } from './engine.ts'
 
 /**
  * The seam between Holdfast and a database client. A driver turns a native client into these few
  * things and holds no domain logic: the rooms decide what to run, the engine says it in SQL.
  */
-
-/** What may be bound to `$n`. Text and numbers only, so that every client binds it the same way. */
-export type Value = string | number | boolean | null
-
-/** One SQL text with `$1…$n` placeholders and its values. */
-export interface Statement {
-  readonly text: string
-  readonly values: readonly Value[]
-  /** Says that it may be prepared, where a driver knows that to be safe; and, for people, what it is. */
-  readonly name?: string
-  /**
-   * The columns that come back, all of them readable as text, for a driver that does not ask the
-   * server. In the opening of a transaction one of them is the backend's `pid`, by which a pooler is
-   * found out.
-   */
-  readonly columns?: readonly string[]
-  /** What it touches; a sharded driver routes by it and has the server check it, a plain one ignores it. */
-  readonly scopes?: readonly Scope[]
-  /** On its own: if there is no connection within so many milliseconds, it is not sent any more, where a driver can. */
-  readonly connectWithinMs?: number
-}
+export type { Isolation, Statement, Value } from './engine.ts'
 
 /** A row as the client returned it. Rooms decode; drivers do not. */
 export type Row = Record<string, unknown>
@@ -78,9 +58,6 @@ export interface Transaction<Tx> extends Executor {
   nested<T>(body: (inner: Transaction<Tx>) => Promise<T>): Promise<T>
 }
 
-/** PostgreSQL's isolation levels, as SQL spells them. */
-export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
-
 /** How a driver opens a transaction. */
 export interface TransactionSettings {
   readonly isolation?: Isolation | undefined
@@ -99,6 +76,8 @@ export interface TransactionSettings {
   readonly connected?: (() => void) | undefined
   /** The first statement of the body sets the lock's marker, for drivers that look for it before COMMIT. */
   readonly marked?: boolean | undefined
+  /** The body begins with a wait for what it needs; a driver whose BEGIN would be that wait leaves it to the body. */
+  readonly bodyWaits?: boolean | undefined
   /** Longest wait for a connection, for a driver that `connectsWithin`. */
   readonly connectWithinMs?: number | undefined
   /** What this transaction touches; a sharded driver routes by it, a plain one ignores it. */
@@ -127,6 +106,11 @@ export interface Driver<Tx> {
   readonly alone: Executor
   /** Looks at a handle of the caller's. Never opens, commits or rolls back anything. */
   join(tx: Tx): Transaction<Tx>
+  /**
+   * Only of a client whose handle has a say in where the tables of its models are: the schema of a model that names this
+   * one, or none. Nothing if the table is found by search_path.
+   */
+  schemaOf?(tx: Tx, named: string | undefined): string | undefined
   /**
    * Opens a transaction, runs the body, and resolves only if PostgreSQL committed. A failure
    * after the body finished goes through `commitFailure` so that an unknown outcome is named.

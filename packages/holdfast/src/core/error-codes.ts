@@ -3,15 +3,15 @@
  * docs/errors.md; a test proves that table, page and thrown codes are the same set.
  */
 
-import { connectionCodes } from './error-codes-connection.ts'
-import { moveCodes } from './error-codes-moves.ts'
-import { shardCodes } from './error-codes-shards.ts'
-import { ledgerCodes } from './error-codes-ledger.ts'
-import { observeCodes } from './error-codes-observe.ts'
-import { transactionCodes } from './error-codes-tx.ts'
-import type { ErrorEntry } from './error-entry.ts'
+import { connectionCodes } from './errors/error-codes-connection.ts'
+import { moveCodes } from './errors/error-codes-moves.ts'
+import { shardCodes } from './errors/error-codes-shards.ts'
+import { ledgerCodes } from './errors/error-codes-ledger.ts'
+import { observeCodes } from './errors/error-codes-observe.ts'
+import { transactionCodes } from './errors/error-codes-tx.ts'
+import type { ErrorEntry } from './errors/error-entry.ts'
 
-export type { ErrorClass, ErrorEntry } from './error-entry.ts'
+export type { ErrorClass, ErrorEntry } from './errors/error-entry.ts'
 
 /** Those of all other rooms; each part is a table of its own. */
 const otherCodes = {
@@ -24,20 +24,20 @@ const otherCodes = {
   LOCK_OUTSIDE_TRANSACTION: {
     class: 'UsageError',
     retryable: false,
-    what: 'A lock was asked for outside a transaction, where PostgreSQL would drop it at the end of the statement.',
+    what: 'A lock was asked for outside a transaction, where the database would drop it at the end of the statement.',
     next: 'Pass the transaction handle your client gave you (not the pool or root client), or use guard(), which opens the transaction.',
   },
   LOCK_STALE_SNAPSHOT: {
     class: 'UsageError',
     retryable: false,
-    what: 'At REPEATABLE READ and SERIALIZABLE the snapshot is older than the lock, so the check after the lock would read stale data.',
-    next: 'Run the transaction at READ COMMITTED. Pass allowStaleSnapshot if nothing is read under the lock, or if every writer of that data is SERIALIZABLE and retries.',
+    what: 'The transaction reads from a snapshot that is older than the lock, so the check after the lock would read stale data.',
+    next: 'On PostgreSQL, MySQL and MariaDB run the transaction at READ COMMITTED; on SQLite take the lock before anything is read, or begin with BEGIN IMMEDIATE. On PostgreSQL pass allowStaleSnapshot if nothing is read under the lock, or if every writer of that data is SERIALIZABLE and retries.',
   },
   LOCK_ON_STANDBY: {
     class: 'UsageError',
     retryable: false,
     what: 'This connection leads to a standby; its locks are not seen by the primary.',
-    next: 'Send locking transactions to the primary (target_session_attrs=read-write, or the primary pool).',
+    next: 'Send locking transactions to the primary, through a pool of its own; on PostgreSQL target_session_attrs=read-write finds it.',
   },
   LOCK_KEY_INVALID: {
     class: 'UsageError',
@@ -114,8 +114,8 @@ const otherCodes = {
   ROWS_CHANGE_SUPPRESSED: {
     class: 'UsageError',
     retryable: false,
-    what: 'The row still has the version, but PostgreSQL did not change it: a trigger or a policy suppressed the change.',
-    next: 'Look at the BEFORE UPDATE triggers of the table and at its row-level security for this role.',
+    what: 'The row still has the version: a trigger or a policy suppressed the change, or a trigger put only the version back.',
+    next: 'Roll back: the other columns may be changed. Then look at the UPDATE triggers of the table and at its row-level security for this role.',
   },
   DRIVER_HANDLE_INVALID: {
     class: 'DriverError',
@@ -134,6 +134,42 @@ const otherCodes = {
     retryable: false,
     what: 'This server is a single session that everybody shares (PGlite, single-user mode), so that a lock would exclude nobody.',
     next: 'Use a PostgreSQL server, also in tests: what is safe in one session is no proof for many.',
+  },
+  ENGINE_MISMATCH: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'The driver is for another database product than this function.',
+    next: 'For PostgreSQL import from holdfast, for MariaDB and MySQL from holdfast/mysql, for SQLite from holdfast/sqlite; details.use names the function and the import.',
+  },
+  ENGINE_NOT_OFFERED: {
+    class: 'UsageError',
+    retryable: false,
+    what: 'This database product cannot give what was asked for, so that it would protect nothing; nothing was sent.',
+    next: 'See docs/mysql.md and docs/sqlite.md for what they offer, and what to use instead.',
+  },
+  ENGINE_SEVERAL_PRIMARIES: {
+    class: 'DriverError',
+    retryable: false,
+    what: 'Several servers of this cluster take writes (Galera, or group replication with several primaries), and locks of one are not seen by the others.',
+    next: 'Use a server with one primary: group replication in single-primary mode, or replication without Galera.',
+  },
+  ENGINE_TABLE_UNFIT: {
+    class: 'DriverError',
+    retryable: false,
+    what: 'The table cannot be locked until COMMIT, or is not made as migrate() makes it; nothing was locked.',
+    next: 'Use ENGINE=InnoDB, no view and no temporary table; for the table of Holdfast drop it and call migrate(driver) of holdfast/mysql.',
+  },
+  ENGINE_FILE_UNFIT: {
+    class: 'DriverError',
+    retryable: false,
+    what: 'This SQLite database cannot be locked between connections as it is opened; nothing was locked.',
+    next: 'Open a file on a local disk for writing, and set PRAGMA journal_mode = WAL on it once; details.subject says what is wrong.',
+  },
+  ENGINE_VERSION: {
+    class: 'DriverError',
+    retryable: false,
+    what: 'The server is older than what Holdfast was tested with, or does not say its version.',
+    next: 'Use MariaDB 10.11 or newer, MySQL 8.4 or newer, or SQLite 3.42 or newer.',
   },
   SELF_TEST_INCONCLUSIVE: {
     class: 'DriverError',
@@ -169,13 +205,13 @@ const otherCodes = {
     class: 'SchemaError',
     retryable: false,
     what: 'PostgreSQL refused a statement of this file; everything was rolled back.',
-    next: 'The reason is in the error of PostgreSQL (cause). If it is about rights: the role needs CREATE on the database, or has to own the schema and everything in it; `holdfast doctor` tells what belongs to others, and which table or type is missing that was there; its rows come from a backup.',
+    next: 'The reason is in the error of PostgreSQL (cause). If it is about rights, the role needs CREATE on the database, or must own the schema and everything in it. `holdfast doctor` lists what belongs to others, and tables and types that have disappeared: restore their rows from a backup.',
   },
   SCHEMA_MISSING: {
     class: 'SchemaError',
     retryable: false,
     what: 'The schema of Holdfast is not installed in this database, or this role may not use what it asked for.',
-    next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints: both are commands of @holdfast/cli. If the schema has another name than holdfast, say so: createHoldfast(driver, { schema }). The error of PostgreSQL (cause) names what was looked for. Audit and upkeep are for the role that owns the schema.',
+    next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints: both are commands of @holdfast/cli. If the schema has another name than holdfast, say so: createHoldfast(driver, { schema }). The error of the database (cause) names what was looked for. Audit and upkeep are for the role that owns the schema. On MariaDB and MySQL call migrate(driver) of holdfast/mysql, on SQLite that of holdfast/sqlite.',
   },
   LEASE_NAME_INVALID: {
     class: 'UsageError',
@@ -198,7 +234,7 @@ const otherCodes = {
   LEASE_TERM_LEFT: {
     class: 'LostError',
     retryable: false,
-    what: 'The leader was told to stop, and its body did not end in time: it was left behind, and the lease is not renewed any more.',
+    what: 'The leader had to stop, and its body did not end in time. The body was left behind, and the lease is not renewed any more.',
     next: 'Let the body heed the signal of its term, or raise leaveAfter; end the process. Somebody else leads as soon as the lease is over, and guarded writes of the old body are refused from then on.',
   },
   LEASE_OUTSIDE_TRANSACTION: {

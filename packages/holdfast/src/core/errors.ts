@@ -1,23 +1,10 @@
 import { type ErrorClass, type ErrorCode, errorCodes } from './error-codes.ts'
-import type { ErrorDetailsOf } from './error-details.ts'
+import type { ErrorDetailsOf } from './errors/error-details.ts'
 import { channels, publish } from './events.ts'
+import type { Blocker } from './events/event-map.ts'
 
 /** Survives duplicate installs of the package, where `instanceof` does not. */
 const brand: symbol = Symbol.for('holdfast.error')
-
-/** A session that stands in the way, as PostgreSQL showed it when the error was raised. */
-export interface Blocker {
-  /** Backend process id; what `pg_cancel_backend` takes. 0 of a prepared transaction, which has no session. */
-  readonly pid: number
-  /** Name of the Holdfast lock it holds, or its application name if it was not annotated; of a prepared one its gid. */
-  readonly name: string
-  /** Age of its transaction in milliseconds. */
-  readonly ageMs: number
-  /** `active`, `idle in transaction`, `prepared`, … */
-  readonly state: string
-  /** Its current or last statement, as the server shows it to this role. */
-  readonly query: string
-}
 
 /** What an error knows beyond its code, names of locks and leases included. Never contains statement parameters. */
 export type ErrorDetails = Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
 import { type Channel, channel } from 'node:diagnostics_channel'
-import type { EventMap, EventName } from './event-map.ts'
+import type { EventMap, EventName } from './events/event-map.ts'
 
 export const channelPrefix = 'holdfast:'
 

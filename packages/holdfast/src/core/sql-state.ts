@@ -22,7 +22,7 @@ function asSqlState(value: unknown): string | undefined {
 }
 
 /** Everything an error may be wrapped around, nearest first. */
-function* layersOf(error: unknown, depth = 0): Generator<Fields> {
+export function* layersOf(error: unknown, depth = 0): Generator<Fields> {
   const fields = fieldsOf(error)
   if (fields === undefined || depth > depthLimit) return
   yield fields
@@ -54,6 +54,22 @@ export function sqlStateOf(error: unknown): string | undefined {
     writeConflict ||= layer['kind'] === 'TransactionWriteConflict' || layer['code'] === 'P2034'
   }
   return writeConflict ? '40001' : undefined
+}
+
+/** Prisma's own code of an error, which stands beside the server's, if there is one. */
+export function prismaCodeOf(error: unknown): string | undefined {
+  for (const { code } of layersOf(error)) {
+    if (typeof code === 'string' && prismaPattern.test(code)) return code
+  }
+  return undefined
+}
+
+/** MariaDB and MySQL number their errors; one SQLSTATE has many of them. What begins with 4 is a SQLSTATE misspelt. */
+const errnoPattern = /^[1-3][0-9]{3}$/
+
+/** True if it is written like a SQLSTATE, like a code of Prisma, or like the number of an error of MariaDB or MySQL. */
+export function isServerCode(code: string): boolean {
+  return sqlStatePattern.test(code) || errnoPattern.test(code)
 }
 
 /** The code of the socket inside an error, ECONNREFUSED or ENOTFOUND, if there is one. */

@@ -1,5 +1,5 @@
-import { type Duration, durationMs } from '../core/duration.ts'
-import { momentText } from '../core/moment-text.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
+import { momentText } from '../core/options/moment-text.ts'
 import type { OperationOptions } from '../ledger/book.ts'
 import { invalid } from '../ledger/calendar.ts'
 import { type Amount, amountText, nameText } from '../ledger/operation.ts'

@@ -1,4 +1,4 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { accountId, refTo } from '../ledger/account-id.ts'
 import {
@@ -6,23 +6,29 @@ import {
   type AmountOf,
   amountReader,
   calledWith,
+  type HoldOptions,
+  holdOptions,
   type InTransaction,
   type LineOptions,
+  lineOptions,
   type OperationOptions,
+  operationOptions,
   type PreparedLine,
+  type RefundOptions,
+  refundOptions,
   single,
   type TakeOptions,
+  takeOptions,
 } from '../ledger/book.ts'
 import { type Grant, readGrants } from '../ledger/grants.ts'
 import {
   createHolds,
   type Hold,
-  type HoldPolicy,
   type Holds,
   type WithHoldOptions,
   withHold,
 } from '../ledger/holds.ts'
-import { invalid, type Period } from '../ledger/calendar.ts'
+import { invalid } from '../ledger/calendar.ts'
 import { currentPeriod } from '../ledger/current-period.ts'
 import type { Kernel } from '../ledger/kernel.ts'
 import {
@@ -34,94 +40,34 @@ import {
   type Line,
   nameText,
 } from '../ledger/operation.ts'
-import { rowId } from '../ledger/opening.ts'
-import type { CreditBalance } from '../ledger/reading.ts'
-import { readDueBalance } from '../ledger/reads.ts'
+import { rowId } from '../ledger/upkeep/opening.ts'
+import type { CreditBalance } from '../ledger/reads/reading.ts'
+import { readDueBalance } from '../ledger/reads/reads.ts'
 import type { Verdict } from '../ledger/verdict.ts'
 import { type GrantOptions, type GrantTerms, termsText } from './grant-terms.ts'
-import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
-import * as known from './known-options.ts'
-import {
-  holdOptions,
-  lineOptions,
-  operationOptions,
-  refundOptions,
-  takeOptions,
-} from '../ledger/known-options.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
+import * as known from './options.ts'
+import type {
+  ChargeOptions,
+  CreditBalanceOptions,
+  CreditsOptions,
+  GrantLineOptions,
+  GrantsOptions,
+  Renewal,
+} from './options.ts'
 
-export type { LineOptions } from '../ledger/book.ts'
+export type {
+  ChargeOptions,
+  CreditBalanceOptions,
+  CreditsOptions,
+  GrantLineOptions,
+  GrantsOptions,
+  Renewal,
+} from './options.ts'
+
+export type { HoldOptions, LineOptions, RefundOptions } from '../ledger/book.ts'
 export type { Grant, GrantState } from '../ledger/grants.ts'
 export type { GrantOptions, GrantTerms, Rollover } from './grant-terms.ts'
-
-/** Declares a book of credits. */
-export interface CreditsOptions<K extends AmountKind = 'number', F extends string = never>
-  extends HoldPolicy {
-  /** Name of the book; the same name is the same credits in every process. */
-  readonly name: string
-  /**
-   * How far an account may go below zero, one for all or by key. The next grant pays what is owed
-   * first. @defaultValue 0
-   */
-  readonly overdraft?: Amount | ((key: string) => Amount | Promise<Amount>)
-  /** What one unit of each feature costs; see `charge`. */
-  readonly prices?: Readonly<Record<F, Amount>>
-  /** @defaultValue 'number' */
-  readonly amounts?: K
-}
-
-/** Options of `charge`. */
-export interface ChargeOptions extends Omit<OperationOptions, 'feature'> {
-  /** How many units. @defaultValue 1 */
-  readonly quantity?: Amount
-}
-
-/** What is granted anew in every period. */
-export interface Renewal extends Omit<GrantTerms, 'effectiveAt' | 'expiresAt' | 'expiresIn'> {
-  /** Names it, if a key has several at a time. @defaultValue 'renewal' */
-  readonly plan?: string
-  readonly amount: Amount
-  /** It lapses when the period ends, but for what rolls over. */
-  readonly per: Exclude<Period, 'lifetime'>
-  /** @defaultValue 'UTC' */
-  readonly timeZone?: string
-  /** @defaultValue the key */
-  readonly scope?: string
-  readonly note?: OperationOptions['note']
-}
-
-/** Options of `balance`. */
-export interface CreditBalanceOptions {
-  /** @defaultValue the key */
-  readonly scope?: string
-  /** What `spendable` is asked for. @defaultValue none, so that it leaves out all grants with `onlyFor` */
-  readonly feature?: string
-}
-
-/** Options of `hold`. */
-export interface HoldOptions extends OperationOptions {
-  /** How long it lives if nobody ends it, on the server's clock. */
-  readonly ttl: Duration
-}
-
-/** Options of `refund`. */
-export interface RefundOptions extends OperationOptions {
-  /** The spending or hold that is given back, wholly or in part; never more than it took. */
-  readonly of: string
-}
-
-/** Options of `grants`. */
-export interface GrantsOptions {
-  /** @defaultValue the key */
-  readonly scope?: string
-  /** Also those that are spent, expired or voided. @defaultValue false */
-  readonly ended?: boolean
-}
-
-/** Options of `grantLine`. */
-export interface GrantLineOptions extends GrantTerms {
-  /** @defaultValue the scope of the operation, else the key */
-  readonly scope?: string
-}
 
 /** Credit that comes in grants, with priority and expiry, and is never spent twice. */
 export interface Credits<Tx, A, F extends string = never> extends Holds<Tx, A> {

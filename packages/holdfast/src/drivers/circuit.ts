@@ -1,9 +1,8 @@
 import type { Driver, SessionDriver, TransactionSettings } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { couldNotConnect, isConnectionLoss, sqlStateOf } from '../core/sql-state.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { circuitOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** Settings of `withCircuit`. */
@@ -12,6 +11,11 @@ export interface CircuitOptions {
   readonly failures?: number
   /** How long nothing is sent before one call may try again. @defaultValue '5 s' */
   readonly openFor?: Duration
+}
+
+const circuitOptions: KnownOptions<CircuitOptions> = {
+  failures: 'checked',
+  openFor: 'checked',
 }
 
 /**

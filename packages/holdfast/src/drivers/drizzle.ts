@@ -8,22 +8,27 @@ import type {
 } from '../core/driver.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
-import { type Held, runInCallback } from './callback-transaction.ts'
-import type { Leash } from './leash.ts'
-import { inNativeSavepoint } from './native-savepoint.ts'
-import { ConnectionWatch, type PgConnection } from './pg-connection.ts'
-import { pgCancel } from './pg-cancel.ts'
-import { pgTransactionState } from './pg-state.ts'
-import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
-import { runInBegin } from './postgres-js-begin.ts'
-import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
-import { watchRoot } from './root-client.ts'
-import { hearPool, unlessHeard } from './sync-wait.ts'
-import { poolOf } from './pool-size.ts'
+import { type Held, runInCallback } from './parts/callback-transaction.ts'
+import type { Leash } from './parts/leash.ts'
+import { inNativeSavepoint } from './parts/native-savepoint.ts'
+import { ConnectionWatch, type PgConnection } from './pg/pg-connection.ts'
+import { pgCancel } from './pg/pg-cancel.ts'
+import { pgTransactionState } from './pg/pg-state.ts'
+import { cameToRest, isBusy, leashedClient } from './pg/pg-leash.ts'
+import { runInBegin } from './postgres-js/postgres-js-begin.ts'
+import {
+  databaseNames,
+  type PostgresJsHandle,
+  postgresJsState,
+} from './postgres-js/postgres-js-handle.ts'
+import { watchRoot } from './parts/root-client.ts'
+import { hearPool, unlessHeard } from './parts/sync-wait.ts'
+import { poolOf } from './parts/pool-size.ts'
 import { assertBeneath, assertClient as assertKind } from '../core/client-kind.ts'
-import { notGiven } from '../core/given.ts'
+import { notGiven } from '../core/options/given.ts'
 import { postgres } from '../engines/postgres/engine.ts'
-import { assertNoOptions } from './known-options.ts'
+import { assertNoOptions } from './parts/no-options.ts'
+import type { DrizzleTransactionOf } from './orm/drizzle-handle.ts'
 
 /** The part of Drizzle's `sql` tag we use. */
 export interface DrizzleSql {
@@ -41,12 +46,7 @@ export interface DrizzleDatabase {
   ): Promise<unknown>
 }
 
-/** The transaction type of a Drizzle database, with its schema. */
-export type DrizzleTransactionOf<Db> = Db extends {
-  transaction(body: (tx: infer Tx) => Promise<unknown>, ...rest: never): unknown
-}
-  ? Tx
-  : never
+export type { DrizzleTransactionOf } from './orm/drizzle-handle.ts'
 
 /** What a database or transaction is made of; not public, so nothing here is taken for granted. */
 interface Inside {

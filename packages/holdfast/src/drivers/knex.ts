@@ -196,8 +196,15 @@ function hold<Tx>(native: Tx, connection: Connection, leash: Leash): Held<Tx> {
     return query.call(client, connection, sent)
   }
   client.stream = async (_, sent, ...rest) => {
-    assertBody(leash)
-    leash.assertMay(textOf(sent))
+    try {
+      assertBody(leash)
+      leash.assertMay(textOf(sent))
+    } catch (error) {
+      // Knex leaves it to its client to tell whoever reads, once there is a connection.
+      const [rows] = rest as [{ destroy(error: unknown): void }?]
+      rows?.destroy(error)
+      throw error
+    }
     return stream.call(client, connection, sent, ...rest)
   }
   // Knex takes a transaction for over as soon as it was told to end it, and gives its connection back.

@@ -2,44 +2,26 @@ import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
 import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
-import { runInCallback } from './callback-transaction.ts'
+import { runInCallback } from './parts/callback-transaction.ts'
 import {
-  type KyselyHandle,
+  assertKysely,
+  assertKyselyHandle as assertHandle,
+  type KyselyDatabase,
   kyselyRunner,
   kyselyState,
+  type KyselyTransactionOf,
   nameAborted,
   nameEnded,
-} from './kysely-handle.ts'
-import { holdKysely } from './kysely-leash.ts'
-import { pgCancel } from './pg-cancel.ts'
-import { noteTaken, type Taking, watchRoot } from './root-client.ts'
-import { hearPool, unlessHeard } from './sync-wait.ts'
-import { objectGiven } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { kyselyOptions } from './known-options.ts'
-import { assertClient as assertKind } from '../core/client-kind.ts'
+} from './orm/kysely-handle.ts'
+import { holdKysely } from './orm/kysely-leash.ts'
+import { pgCancel } from './pg/pg-cancel.ts'
+import { noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
+import { hearPool, unlessHeard } from './parts/sync-wait.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { postgres } from '../engines/postgres/engine.ts'
 
-interface KyselyTransactionBuilder {
-  setIsolationLevel(level: string): KyselyTransactionBuilder
-  execute(callback: (trx: unknown) => Promise<unknown>): Promise<unknown>
-}
-
-/** The part of a `Kysely<DB>` we use. */
-export interface KyselyDatabase extends KyselyHandle {
-  transaction(): KyselyTransactionBuilder
-  /** Since 0.28. Before, a handle does not say that its transaction has ended. */
-  startTransaction: unknown
-}
-
-/** `Transaction<DB>` of a `Kysely<DB>`; of a transaction, that transaction. */
-export type KyselyTransactionOf<Db> = Db extends { readonly isTransaction: true }
-  ? Db
-  : Db extends {
-        transaction(): { execute(callback: (trx: infer Trx) => Promise<unknown>): unknown }
-      }
-    ? Trx
-    : never
+export type { KyselyDatabase, KyselyTransactionOf } from './orm/kysely-handle.ts'
 
 /** Settings of `fromKysely`. */
 export interface KyselyOptions {
@@ -49,6 +31,10 @@ export interface KyselyOptions {
    * statement that is to end can be cancelled without a connection of the pool.
    */
   readonly pool?: object
+}
+
+const kyselyOptions: KnownOptions<KyselyOptions> = {
+  pool: 'object',
 }
 
 /**
@@ -63,16 +49,7 @@ export function fromKysely<Db extends KyselyDatabase>(
   db: Db,
   given: KyselyOptions = {},
 ): Driver<KyselyTransactionOf<Db>> {
-  const wanted = { kind: 'kysely', by: 'fromKysely', is: 'a Kysely instance' } as const
-  assertKind(db, wanted, typeof (db as Partial<Db> | null)?.executeQuery === 'function')
-  if (typeof db.startTransaction !== 'function') {
-    throw holdfastError('DRIVER_HANDLE_INVALID', {
-      details: {
-        subject:
-          'Kysely 0.28 or newer expected: a handle of older ones does not say that it is over',
-      },
-    })
-  }
+  assertKysely(db, { kind: 'kysely', by: 'fromKysely', is: 'a Kysely instance' })
   const { pool } = optionsGiven(given, kyselyOptions)
   if (pool !== undefined) objectGiven(pool, 'pool')
   type Tx = KyselyTransactionOf<Db>
@@ -124,14 +101,4 @@ export function fromKysely<Db extends KyselyDatabase>(
       })
     },
   }
-}
-
-function assertHandle(tx: unknown): KyselyHandle {
-  const handle = tx as Partial<KyselyHandle> | null | undefined
-  if (typeof handle?.executeQuery !== 'function' || typeof handle.isTransaction !== 'boolean') {
-    throw holdfastError('DRIVER_HANDLE_INVALID', {
-      details: { subject: 'Kysely transaction expected' },
-    })
-  }
-  return handle as KyselyHandle
 }

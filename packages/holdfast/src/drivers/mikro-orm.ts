@@ -1,25 +1,26 @@
 import type { Driver, Isolation, Row, Transaction, TransactionState } from '../core/driver.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
+import { rolledBack } from '../core/errors/commit-failure.ts'
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
 import { postgres } from '../engines/postgres/engine.ts'
 import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
-import { type Held, runInCallback } from './callback-transaction.ts'
+import { type Held, runInCallback } from './parts/callback-transaction.ts'
 import {
   type KyselyHandle,
   kyselyRunner,
   kyselyState,
   nameAborted,
   nameEnded,
-} from './kysely-handle.ts'
-import { holdKysely } from './kysely-leash.ts'
-import type { Leash } from './leash.ts'
-import { pgCancel } from './pg-cancel.ts'
-import { ConnectionWatch, type PgConnection } from './pg-connection.ts'
-import { poolOf } from './pool-size.ts'
-import { noteTaken, type Taking, watchRoot } from './root-client.ts'
-import { hearPool, unlessHeard } from './sync-wait.ts'
-import { assertNoOptions } from './known-options.ts'
+} from './orm/kysely-handle.ts'
+import { holdKysely } from './orm/kysely-leash.ts'
+import type { Leash } from './parts/leash.ts'
+import { pgCancel } from './pg/pg-cancel.ts'
+import { ConnectionWatch, type PgConnection } from './pg/pg-connection.ts'
+import { poolOf } from './parts/pool-size.ts'
+import { noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
+import { hearPool, unlessHeard } from './parts/sync-wait.ts'
+import { assertNoOptions } from './parts/no-options.ts'
 
 /** The part of MikroORM's `SqlEntityManager` we use. */
 export interface MikroOrmManager {
@@ -29,6 +30,7 @@ export interface MikroOrmManager {
 }
 
 interface MikroOrmConnection {
+  begin(options?: { readonly ctx?: unknown }): Promise<unknown>
   ensureConnection(): Promise<unknown>
   getClient(): KyselyHandle
   /** The `pg` pool; absent in older versions. */
@@ -47,7 +49,9 @@ interface MikroOrmInside extends MikroOrmManager {
     body: Nested,
     options?: { readonly isolationLevel?: Isolation | undefined },
   ): Promise<unknown>
-  getPlatform(): { getDefaultClientUrl?(): string }
+  getPlatform(): { getDefaultClientUrl?(): string; getDefaultSchemaName?(): string | undefined }
+  readonly schema?: string | undefined
+  readonly config?: { getSchema?(): string | undefined }
 }
 
 /**
@@ -106,6 +110,7 @@ export function fromMikroOrm<Em extends MikroOrmManager>(em: Em, given?: object)
       },
     },
     join,
+    schemaOf: (tx, named) => schemaOf(assertManager(tx), named),
     async transaction(body, { isolation, marked = false }) {
       if (root.getContext(false) === root && root.isInTransaction())
         throw holdfastError('TX_NESTED')
@@ -128,7 +133,9 @@ export function fromMikroOrm<Em extends MikroOrmManager>(em: Em, given?: object)
         async body(transaction: Transaction<Em>) {
           const result = await body(transaction)
           // MikroORM would do so after the body, where its statements are not part of it any more.
-          await transaction.native.flush()
+          await transaction.native.flush().catch((error: unknown) => {
+            throw rolledBack(error)
+          })
           return result
         },
         masksCommit: false,
@@ -146,6 +153,16 @@ export function fromMikroOrm<Em extends MikroOrmManager>(em: Em, given?: object)
     },
   }
 }
+
+/** As MikroORM looks for it. The schema that it takes for the usual one it does not write, whatever the search path is. */
+function schemaOf(em: MikroOrmInside, named: string | undefined): string | undefined {
+  const said = [named, em.schema].find((schema) => schema !== undefined && schema !== chosenLater)
+  const schema = said ?? em.config?.getSchema?.()
+  return schema === em.getPlatform().getDefaultSchemaName?.() ? undefined : schema
+}
+
+/** Of an entity: its manager says the schema. Of a manager: the configuration does. */
+const chosenLater = '*'
 
 interface PoolClient {
   release(destroy?: boolean): void
@@ -194,6 +211,7 @@ async function hold<Tx>(native: Tx, leash: Leash): Promise<Held<Tx>> {
   const manager = native as unknown as MikroOrmInside
   const context = contextOf(manager)
   const held = await holdKysely(context, leash)
+  refuseSecond(manager, leash)
   countNested(manager, leash)
   return {
     ...held,
@@ -204,6 +222,28 @@ async function hold<Tx>(native: Tx, leash: Leash): Promise<Held<Tx>> {
       if (!rested) Object.assign(context ?? {}, { getExecutor: () => idle })
       return rested
     },
+  }
+}
+
+/**
+ * `begin()` of this entity manager, or of `orm.em` which stands for it, would take another connection and put that in
+ * the place of ours.
+ */
+function refuseSecond(manager: MikroOrmInside, leash: Leash): void {
+  const { getConnection } = manager
+  manager.getConnection = (...type) => {
+    const connection = getConnection.apply(manager, type)
+    return new Proxy(connection, {
+      get(target, property) {
+        const value: unknown = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]): unknown => {
+          const inside = (args[0] as { readonly ctx?: unknown } | undefined)?.ctx !== undefined
+          if (property === 'begin' && !inside) leash.assertMayBegin()
+          return Reflect.apply(value, target, args)
+        }
+      },
+    })
   }
 }
 

@@ -1,4 +1,4 @@
-import { bodyFailure, commitFailure } from '../core/commit-failure.ts'
+import { bodyFailure, commitFailure } from '../core/errors/commit-failure.ts'
 import type {
   BothAnswers,
   Row,
@@ -7,7 +7,8 @@ import type {
   Transaction,
   TransactionSettings,
 } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
+import { endedInside } from '../core/errors/ended-inside.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss, isUnanswered, sqlStateOf } from '../core/sql-state.ts'
 import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
@@ -17,45 +18,27 @@ import {
   rollbackText,
   rolledBackTag,
 } from '../engines/postgres/tx/transaction.ts'
-import { endedInside, Leash } from './leash.ts'
-import { sendBoth } from './pg-both.ts'
-import { pgCancel } from './pg-cancel.ts'
-import { ConnectionWatch, pgEndings } from './pg-connection.ts'
-import { pgTransactionState } from './pg-state.ts'
-import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
-import { PgOpenings } from './pg-opening.ts'
-import { PgConnects } from './pg-pool.ts'
-import { PgPrepared } from './pg-prepared.ts'
-import { pgListening, pgSession } from './pg-session.ts'
-import { pipelineMessage, simpleMessage } from './pg-wire.ts'
-import { isWireClient, noColumns, sendOnWire } from './pg-wire-query.ts'
-import { poolOf } from './pool-size.ts'
-import { watchRoot } from './root-client.ts'
-import { takeAlone } from './sole-client.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { pgOptions } from './known-options.ts'
+import { Leash } from './parts/leash.ts'
+import { sendBoth } from './pg/pg-both.ts'
+import { pgCancel } from './pg/pg-cancel.ts'
+import { ConnectionWatch, pgEndings } from './pg/pg-connection.ts'
+import { pgTransactionState } from './pg/pg-state.ts'
+import { cameToRest, isBusy, leashedClient } from './pg/pg-leash.ts'
+import { PgOpenings } from './pg/pg-opening.ts'
+import { type PgClient, PgConnects, type PgPool } from './pg/pg-pool.ts'
+import { PgPrepared } from './pg/pg-prepared.ts'
+import { pgListening, pgSession } from './pg/pg-session.ts'
+import { pipelineMessage, simpleMessage } from './pg/pg-wire.ts'
+import { isWireClient, noColumns, sendOnWire } from './pg/pg-wire-query.ts'
+import { poolOf } from './parts/pool-size.ts'
+import { watchRoot } from './parts/root-client.ts'
+import { takeAlone } from './parts/sole-client.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
 import { postgres } from '../engines/postgres/engine.ts'
-import { assertPrepare } from './prepare-mode.ts'
+import { assertPrepare } from './parts/prepare-mode.ts'
 
-/** The part of a `pg` result we read. */
-interface PgResult {
-  readonly rows: unknown[]
-  readonly command: string
-}
-
-/** The part of a `pg` client we use: what `pool.connect()` gives. */
-export interface PgClient {
-  query(text: string, values?: unknown[]): Promise<PgResult>
-  release(destroy?: boolean | Error): void
-  on(event: 'error', listener: (error: Error) => void): unknown
-  off(event: 'error', listener: (error: Error) => void): unknown
-}
-
-/** The part of a `pg` pool we use. */
-export interface PgPool {
-  connect(): Promise<PgClient>
-}
+export type { PgClient, PgPool } from './pg/pg-pool.ts'
 
 /** The client type of a pool, read off its overloaded `connect`. */
 export type PgClientOf<Pool> = Pool extends {
@@ -78,6 +61,11 @@ export interface PgOptions {
    * has them, or with CONNECTION_UNAVAILABLE if the server does not answer. @defaultValue '30 s'
    */
   readonly connectWithin?: Duration
+}
+
+const pgOptions: KnownOptions<PgOptions> = {
+  prepare: 'checked',
+  connectWithin: 'checked',
 }
 
 /**

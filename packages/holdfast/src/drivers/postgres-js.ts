@@ -5,19 +5,22 @@ import type {
   Transaction,
   TransactionState,
 } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { inNativeSavepoint } from './native-savepoint.ts'
-import { runInBegin } from './postgres-js-begin.ts'
-import { databaseNames, type PostgresJsHandle, postgresJsState } from './postgres-js-handle.ts'
-import { postgresJsListening, postgresJsSession } from './postgres-js-session.ts'
-import { unlessHeard } from './sync-wait.ts'
-import { poolOf } from './pool-size.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { postgresJsOptions } from './known-options.ts'
+import { inNativeSavepoint } from './parts/native-savepoint.ts'
+import { runInBegin } from './postgres-js/postgres-js-begin.ts'
+import {
+  databaseNames,
+  type PostgresJsHandle,
+  postgresJsState,
+} from './postgres-js/postgres-js-handle.ts'
+import { postgresJsListening, postgresJsSession } from './postgres-js/postgres-js-session.ts'
+import { unlessHeard } from './parts/sync-wait.ts'
+import { poolOf } from './parts/pool-size.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
 import { postgres } from '../engines/postgres/engine.ts'
-import { assertPrepare } from './prepare-mode.ts'
+import { assertPrepare } from './parts/prepare-mode.ts'
 
 /** The part of a postgres.js `sql` we use. */
 export interface PostgresJsSql {
@@ -46,6 +49,11 @@ export interface PostgresJsOptions {
    * again where that is safe. @defaultValue '30 s'
    */
   readonly answerWithin?: Duration
+}
+
+const postgresJsOptions: KnownOptions<PostgresJsOptions> = {
+  prepare: 'checked',
+  answerWithin: 'checked',
 }
 
 /**

@@ -3,13 +3,12 @@ import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
 import { isClientTimeout } from '../core/sql-state.ts'
 import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
-import { runInCallback } from './callback-transaction.ts'
-import { pgCancel } from './pg-cancel.ts'
-import { leashedPrisma } from './prisma-leash.ts'
-import { noteTaken, type Taking, watchRoot } from './root-client.ts'
-import { hearPool, unlessHeard } from './sync-wait.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { prismaOptions } from './known-options.ts'
+import { runInCallback } from './parts/callback-transaction.ts'
+import { pgCancel } from './pg/pg-cancel.ts'
+import { leashedPrisma } from './orm/prisma-leash.ts'
+import { noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
+import { hearPool, unlessHeard } from './parts/sync-wait.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
 import { postgres } from '../engines/postgres/engine.ts'
 
@@ -50,6 +49,10 @@ export interface PrismaOptions {
    * @defaultValue the client's `transactionOptions.timeout`, or Prisma's 5_000
    */
   readonly transactionTimeoutMs?: number
+}
+
+const prismaOptions: KnownOptions<PrismaOptions> = {
+  transactionTimeoutMs: 'checked',
 }
 
 /** Prisma 7.5 and later mark their transaction clients with this. */

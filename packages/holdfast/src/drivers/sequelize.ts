@@ -66,7 +66,7 @@ interface SequelizeInside {
 /** What a transaction is inside of its types. */
 interface SequelizeTransaction {
   connection?: Connection | undefined
-  readonly finished?: unknown
+  finished?: unknown
   /** Those that were opened inside of it. */
   readonly savepoints: readonly SequelizeTransaction[]
   commit(): Promise<void>
@@ -194,12 +194,26 @@ function hold<Tx>(native: Tx, leash: Leash): Held<Tx> {
     leash.assertMayEnd()
     await rollback.call(transaction)
   }
-  transaction.cleanup = () => withPlain(() => cleanup.call(transaction))
-  transaction.forceCleanup = async () => await withPlain(() => forceCleanup.call(transaction))
+  // Both give the connection to whoever comes next. After the body it is Sequelize's own to do.
+  const assertOver = (): void => {
+    if (leash.isHeld) leash.assertMayRelease()
+  }
+  transaction.cleanup = () => {
+    assertOver()
+    withPlain(() => cleanup.call(transaction))
+  }
+  transaction.forceCleanup = async () => {
+    assertOver()
+    await withPlain(() => forceCleanup.call(transaction))
+  }
   transaction.connection = leashed
   return {
     native,
     busy: () => isBusy(connection) || transaction.savepoints.some(isOpen),
+    // Sequelize notes the end of it before it has sent anything, and what it sent was refused.
+    settle: () => {
+      transaction.finished = undefined
+    },
     rest: () => cameToRest(connection),
   }
 }

@@ -2,18 +2,19 @@ import type { Driver, Isolation, Row, Transaction, TransactionState } from '../c
 import { holdfastError } from '../core/errors.ts'
 import { asOurs } from '../core/open-transactions.ts'
 import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
-import { type Held, runInCallback } from './callback-transaction.ts'
-import type { Leash } from './leash.ts'
-import { ConnectionWatch, type PgConnection, pgEndings } from './pg-connection.ts'
-import { pgCancel } from './pg-cancel.ts'
-import { pgTransactionState } from './pg-state.ts'
-import { cameToRest, isBusy, leashedClient } from './pg-leash.ts'
-import { watchRoot } from './root-client.ts'
-import { hearPool, unlessHeard } from './sync-wait.ts'
-import { poolOf } from './pool-size.ts'
+import { type Held, runInCallback } from './parts/callback-transaction.ts'
+import type { Leash } from './parts/leash.ts'
+import { ConnectionWatch, type PgConnection, pgEndings } from './pg/pg-connection.ts'
+import { pgCancel } from './pg/pg-cancel.ts'
+import { pgTransactionState } from './pg/pg-state.ts'
+import { cameToRest, isBusy, leashedClient } from './pg/pg-leash.ts'
+import { watchRoot } from './parts/root-client.ts'
+import { hearPool, unlessHeard } from './parts/sync-wait.ts'
+import { poolOf } from './parts/pool-size.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
 import { postgres } from '../engines/postgres/engine.ts'
-import { assertNoOptions } from './known-options.ts'
+import { assertNoOptions } from './parts/no-options.ts'
+import type { TypeOrmTransactionOf } from './orm/typeorm-handle.ts'
 
 /** TypeORM's spelling of the isolation levels. */
 type TypeOrmIsolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
@@ -28,18 +29,15 @@ export interface TypeOrmDataSource {
   ): Promise<unknown>
 }
 
-/** The `EntityManager` a data source hands to its transactions. */
-export type TypeOrmTransactionOf<Source> = Source extends {
-  transaction(isolation: never, body: (manager: infer Manager) => Promise<unknown>): unknown
-}
-  ? Manager
-  : never
+export type { TypeOrmTransactionOf } from './orm/typeorm-handle.ts'
 
 /** The part of an `EntityManager` we use; only one that is bound to a connection has a runner. */
 interface TypeOrmManager {
   query(text: string, values?: unknown[]): Promise<unknown>
   readonly queryRunner?: TypeOrmRunner
 }
+
+type GiveBack = (error?: unknown) => unknown
 
 interface TypeOrmRunner {
   readonly isTransactionActive: boolean
@@ -49,6 +47,8 @@ interface TypeOrmRunner {
   release(): Promise<void>
   /** Protected in the types; the `pg` client once the runner has connected. */
   databaseConnection?: PgConnection
+  releasePostgresConnection?: GiveBack
+  releaseCallback?: GiveBack
 }
 
 /**
@@ -151,6 +151,15 @@ function hold<Tx>(native: Tx, leash: Leash): Held<Tx> {
   runner.release = async () => {
     leash.assertMayRelease()
     await release()
+  }
+  // What that calls. With an error TypeORM calls it itself: the connection is lost.
+  for (const name of ['releasePostgresConnection', 'releaseCallback'] as const) {
+    const { [name]: giveBack } = runner
+    if (giveBack === undefined) continue
+    runner[name] = (error) => {
+      if (error === undefined && leash.isHeld) leash.assertMayRelease()
+      return giveBack.call(runner, error)
+    }
   }
   return {
     native,

@@ -2,6 +2,7 @@ import { type Driver, hasSessions } from '../core/driver.ts'
 import { isHoldfastError } from '../core/errors.ts'
 import { serverClock } from '../engines/postgres/health/server.ts'
 import { whichBackend } from '../engines/postgres/tx/session.ts'
+import { postgresLocks } from '../engines/postgres/locks/taking.ts'
 import { selfTest } from '../locks/self-test.ts'
 import { finding, type HealthFinding, notChecked } from './finding.ts'
 import { lengthOf } from './setting-value.ts'
@@ -46,7 +47,7 @@ export const standby: HealthFinding = finding(
 /** Whether two connections exclude each other. */
 export async function examineLocks<Tx>(driver: Driver<Tx>): Promise<HealthFinding[]> {
   try {
-    await selfTest(driver)
+    await selfTest(postgresLocks, driver)
     return []
   } catch (error) {
     if (isHoldfastError(error, 'ENGINE_LOCKS_ARE_STUBS', 'ENGINE_ONE_SESSION')) {

@@ -113,7 +113,7 @@ const judges: Readonly<Record<string, Judge>> = {
     const means =
       ms < 100
         ? 'every wait that is longer than this searches for deadlocks, under a lock on all locks.'
-        : 'a deadlock stands for so long before anybody is told.'
+        : 'a deadlock is not resolved before that.'
     return { code: 'deadlock-timeout-odd', means, better: "'1s'" }
   },
   track_activities: mustBeOn(

@@ -1,9 +1,8 @@
 import { checkTables } from '../claims/check.ts'
-import type { ClaimsOptions } from '../claims/index.ts'
-import { claimsOptions } from '../claims/known-options.ts'
-import { leaseSettings } from '../claims/layout.ts'
+import { type ClaimsOptions, claimsOptions, leaseSettings } from '../claims/layout.ts'
 import type { Driver, Executor, Row } from '../core/driver.ts'
-import { optionsGiven } from '../core/known-options.ts'
+import { optionsGiven } from '../core/options/known-options.ts'
+import { checkTable } from '../engines/postgres/claims/table-check.ts'
 import {
   overdueHolds,
   strandedClaims,
@@ -79,7 +78,9 @@ export async function examineClaims<Tx>(
   options: ClaimsOptions,
 ): Promise<HealthFinding[]> {
   const settings = leaseSettings(optionsGiven(options, claimsOptions), undefined)
-  const { findings, failure } = await checkTables(driver, settings)
+  const { findings, failure } = await checkTables(driver, (primary) =>
+    checkTable(primary, settings),
+  )
   if (failure !== undefined) throw failure
   return findings.map(ofClaims)
 }

@@ -1,4 +1,4 @@
-import type { ClaimsOptions } from '../claims/index.ts'
+import type { ClaimsOptions } from '../claims/layout.ts'
 import type { Driver, Executor } from '../core/driver.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
 import { countClients, limitStatements, serverFacts } from '../engines/postgres/health/server.ts'
@@ -31,7 +31,7 @@ import {
   ofSchema,
 } from './finding.ts'
 import { isTrue } from '../core/is-true.ts'
-import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** From when on something counts as left behind, in milliseconds. */

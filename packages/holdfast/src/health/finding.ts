@@ -1,6 +1,6 @@
-import type { ClaimFinding } from '../claims/index.ts'
 import type { ObjectKind } from '../engines/postgres/schema/catalogue.ts'
 import type { Finding, FindingCode } from '../schema/index.ts'
+import type { ClaimFinding } from '../core/errors/error-details.ts'
 
 /**
  * How bad it is. `error`: something is refused, wrong or not protected. `warning`: it will hurt some day.
@@ -65,6 +65,23 @@ export type OwnCode =
   | 'holds-overdue'
   | 'claims-stranded'
   | 'tick-stuck'
+  | 'several-primaries'
+  | 'replica-writable'
+  | 'log-not-flushed'
+  | 'binlog-not-synced'
+  | 'doublewrite-off'
+  | 'rollback-on-timeout'
+  | 'deadlock-detect-off'
+  | 'snapshot-isolation-off'
+  | 'isolation-repeatable-read'
+  | 'isolation-serializable'
+  | 'metadata-wait-long'
+  | 'performance-schema-off'
+  | 'own-table-missing'
+  | 'own-table-unfit'
+  | 'own-index-missing'
+  | 'table-without-transactions'
+  | 'lock-rows-many'
 
 /** Every code of this room's own, with its group and how bad it is. */
 export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]>> = {
@@ -102,6 +119,23 @@ export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]
   'holds-overdue': ['work', 'warning'],
   'claims-stranded': ['work', 'warning'],
   'tick-stuck': ['work', 'warning'],
+  'several-primaries': ['connection', 'error'],
+  'replica-writable': ['connection', 'error'],
+  'log-not-flushed': ['server', 'warning'],
+  'binlog-not-synced': ['server', 'warning'],
+  'doublewrite-off': ['server', 'error'],
+  'rollback-on-timeout': ['server', 'error'],
+  'deadlock-detect-off': ['server', 'warning'],
+  'snapshot-isolation-off': ['server', 'note'],
+  'isolation-repeatable-read': ['server', 'note'],
+  'isolation-serializable': ['server', 'warning'],
+  'metadata-wait-long': ['server', 'note'],
+  'performance-schema-off': ['server', 'warning'],
+  'own-table-missing': ['schema', 'error'],
+  'own-table-unfit': ['schema', 'error'],
+  'own-index-missing': ['schema', 'warning'],
+  'table-without-transactions': ['schema', 'warning'],
+  'lock-rows-many': ['work', 'note'],
 }
 
 /** Of a claimed table. Who examines need not be who claims, so that rights are not judged. */
@@ -169,6 +203,8 @@ export const claimSeverities: Readonly<Record<ClaimCode, Severity>> = {
   'table-missing': 'error',
   'column-missing': 'error',
   'column-nullable': 'error',
+  'column-unfit': 'error',
+  'table-type': 'error',
   'column-name': 'error',
   'key-type': 'error',
   'key-not-unique': 'error',

@@ -1,4 +1,4 @@
-import { asResponse, sent } from '../core/http-answer.ts'
+import { asResponse, sent } from '../core/errors/http-answer.ts'
 import { answersTo, type HttpErrorOptions } from './http-answer-of.ts'
 
 /** What a handler may have said of the answer that it did not get to send. */

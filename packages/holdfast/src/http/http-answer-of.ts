@@ -1,9 +1,9 @@
 import { isDate } from 'node:util/types'
 import { type ErrorCode, errorCodes } from '../core/error-codes.ts'
 import { holdfastError, type HoldfastError, isHoldfastError } from '../core/errors.ts'
-import { notGiven } from '../core/given.ts'
-import { type HttpAnswer, problem } from '../core/http-answer.ts'
-import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { notGiven } from '../core/options/given.ts'
+import { type HttpAnswer, problem } from '../core/errors/http-answer.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import type { Refusal, Refused } from '../ledger/verdict.ts'
 import { statusOf } from './status-of.ts'
 
@@ -91,9 +91,13 @@ const refusals: Readonly<Record<Refusal, number>> = {
  * @throws OPTION_INVALID
  */
 export function refusalAnswerOf(
-  { reason, retryAt }: RefusedVerdict,
+  verdict: RefusedVerdict,
   options: { readonly statuses?: Readonly<Partial<Record<Refusal, number>>> } = {},
 ): HttpAnswer {
+  // An accepted one would be answered as not applied, and it was.
+  if (!isRefused(verdict))
+    throw notGiven('verdict', 'a verdict that refused: ask for its `ok` first')
+  const { reason, retryAt } = verdict
   const { statuses = {} } = optionsGiven(options, knownOfRefusal)
   Object.values(statuses).forEach(assertStatus)
   // A verdict that went through JSON has a text there, of which nobody could say how long it is.

@@ -1,4 +1,4 @@
-export type { HttpAnswer } from '../core/http-answer.ts'
+export type { HttpAnswer } from '../core/errors/http-answer.ts'
 export {
   type ExpressErrorResponse,
   expressErrors,

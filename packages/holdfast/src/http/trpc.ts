@@ -1,5 +1,5 @@
 import { isHoldfastError } from '../core/errors.ts'
-import type { HttpAnswer } from '../core/http-answer.ts'
+import type { HttpAnswer } from '../core/errors/http-answer.ts'
 import { answersTo, type HttpErrorOptions, httpAnswerOf } from './http-answer-of.ts'
 
 /** The codes of tRPC that answers become. */

@@ -2,12 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { pause } from '../core/backoff.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
-import { acquireLease, type LeaseName } from '../engines/postgres/leases/leases.ts'
-import { connectingWithin } from '../engines/postgres/sql/function-call.ts'
+import type { LeaseCalls, LeaseName } from './engine.ts'
 import { HeldLease } from './held-lease.ts'
 import type { LeaseTerms } from './lease-terms.ts'
-import type { RunCall } from './run-call.ts'
 
 /** Everything about a lease that somebody wants. */
 export interface WantedLease {
@@ -35,47 +32,30 @@ const jitter = 0.2
 type Outcome = HeldLease | number
 
 /**
- * One try. The owner is made here, so `run` may ask again for an answer that is lost on its way: the
+ * One try. The owner is made here, so an answer that is lost on its way may be asked for again: the
  * server gives the same owner the same lease.
  */
 export async function tryLease(
   wanted: WantedLease,
-  run: RunCall,
+  calls: LeaseCalls,
   owner: string = randomUUID(),
   since: number = performance.now(),
   leftMs: number = Infinity,
 ): Promise<Outcome> {
-  try {
-    return await ask(wanted, run, owner, since, leftMs)
-  } catch (error) {
-    // At REPEATABLE READ by default: somebody else was a moment earlier.
-    if (sqlStateOf(error) === '40001') return 0
-    throw error
-  }
-}
-
-async function ask(
-  wanted: WantedLease,
-  run: RunCall,
-  owner: string,
-  since: number,
-  leftMs: number,
-): Promise<Outcome> {
   const { schema, name, terms, note, sessionLock } = wanted
   const { ttlMs, delayMs } = terms
   const sentAt = performance.now()
-  const call = acquireLease(schema, { ...name, owner, ttlMs, delayMs, note, sessionLock })
-  const answer = await run(leftMs === Infinity ? call : connectingWithin(call, leftMs))
-  const [token = '', ms] = (answer ?? '').split(',')
-  if (token === '') return Number(ms ?? 0)
-  const held = { ...name, owner, token: BigInt(token), sessionLock }
-  return new HeldLease(schema, held, terms, run, sentAt, since)
+  const request = { ...name, owner, ttlMs, delayMs, note, sessionLock }
+  const acquired = await calls.acquire(schema, request, leftMs)
+  if ('freeInMs' in acquired) return acquired.freeInMs
+  const held = { ...name, owner, token: acquired.token, sessionLock }
+  return new HeldLease(schema, held, terms, calls, sentAt, since)
 }
 
 /** Tries until the lease is there, the time is up or the signal says stop. */
 export async function waitForLease(
   wanted: WantedLease,
-  run: RunCall,
+  calls: LeaseCalls,
   { waitMs, retryMs, signal }: Waiting,
 ): Promise<HeldLease> {
   const owner = randomUUID()
@@ -83,7 +63,7 @@ export async function waitForLease(
   const until = since + waitMs
   for (;;) {
     signal?.throwIfAborted()
-    const outcome = await tryLease(wanted, run, owner, since, until - performance.now())
+    const outcome = await tryLease(wanted, calls, owner, since, until - performance.now())
     if (typeof outcome !== 'number') {
       if (signal?.aborted !== true) return outcome
       await outcome.release()

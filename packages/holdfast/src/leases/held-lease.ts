@@ -1,12 +1,9 @@
 import { holdfastError } from '../core/errors.ts'
-import type { LossReason, RenewalFailedEvent } from '../core/event-map.ts'
+import type { LossReason, RenewalFailedEvent } from '../core/events/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { type HeldLeaseName, releaseLease, renewLease } from '../engines/postgres/leases/leases.ts'
+import { LeaseKeeper } from '../core/lease-keeper.ts'
+import type { HeldLeaseName, LeaseCalls, ReleaseState } from './engine.ts'
 import type { LeaseTerms } from './lease-terms.ts'
-import type { RunCall } from './run-call.ts'
-
-/** How soon a renewal that failed is tried again, as a part of its usual pause. */
-const retryShare = 4
 
 const gone = new WeakMap<AbortSignal, AbortSignal>()
 
@@ -19,31 +16,28 @@ export function goneSignal(signal: AbortSignal): AbortSignal {
 }
 
 /**
- * A lease that was acquired: renews it, and says stop when it is lost or may be. What it knows by
- * itself is a moment of the monotonic clock, counted from before the request was sent: never later
- * than what the server counts from.
+ * A lease that was acquired: has it renewed, and says stop when it is lost or may be.
  */
 export class HeldLease {
   readonly held: HeldLeaseName
   readonly #schema: string
   readonly #terms: LeaseTerms
-  readonly #run: RunCall
+  readonly #keeper: LeaseKeeper
+  readonly #calls: LeaseCalls
   readonly #over = new AbortController()
   readonly #gone = new AbortController()
   readonly #acquired = performance.now()
-  #deadline = 0
   /** The server holds it no longer than this. */
   #expires = 0
-  #stopTimer: NodeJS.Timeout | undefined
-  #renewTimer: NodeJS.Timeout | undefined
+  #goneTimer: NodeJS.Timeout | undefined
   /** What the server said to a release of its own. */
-  #released: string | null | undefined
+  #released: ReleaseState | undefined
 
   constructor(
     schema: string,
     held: HeldLeaseName,
     terms: LeaseTerms,
-    run: RunCall,
+    calls: LeaseCalls,
     sentAt: number,
     /** When it was first asked for. */
     since: number,
@@ -51,11 +45,21 @@ export class HeldLease {
     this.#schema = schema
     this.held = held
     this.#terms = terms
-    this.#run = run
+    this.#calls = calls
     gone.set(this.#over.signal, this.#gone.signal)
-    this.#extend(sentAt)
-    this.#plan(1)
     const { name, token } = held
+    const kept = {
+      lastsMs: terms.ttlMs - terms.stopBeforeMs,
+      everyMs: terms.renewMs,
+      renew: () => this.renew(0),
+      failed: (error: unknown) => {
+        const event: RenewalFailedEvent = { name, token, remainingMs: this.remainingMs(), error }
+        publish(channels.leaseRenewalFailed, event)
+      },
+      over: () => void this.lose('deadline'),
+    }
+    this.#keeper = new LeaseKeeper(kept, sentAt)
+    this.#expires = performance.now() + terms.ttlMs
     publish(channels.leaseAcquired, { name, token, waitMs: this.#acquired - since })
   }
 
@@ -64,7 +68,7 @@ export class HeldLease {
    * than that.
    */
   get signal(): AbortSignal {
-    if (!this.over && performance.now() >= this.#deadline) this.lose('deadline')
+    if (!this.over && performance.now() >= this.#keeper.deadline) this.lose('deadline')
     return this.#over.signal
   }
 
@@ -73,20 +77,21 @@ export class HeldLease {
   }
 
   remainingMs(): number {
-    return this.signal.aborted ? 0 : Math.max(0, this.#deadline - performance.now())
+    return this.signal.aborted ? 0 : Math.max(0, this.#keeper.deadline - performance.now())
   }
 
   /** True if it is held for another `ttl`; false if it is lost. */
   async renew(forMs: number = this.remainingMs()): Promise<boolean> {
     if (this.over) return false
     const sentAt = performance.now()
-    const state = await this.#run(renewLease(this.#schema, this.held), forMs)
+    const state = await this.#calls.renew(this.#schema, this.held, forMs)
     if (this.over) return false
     if (state !== 'held') {
-      this.lose((state ?? 'unknown') as LossReason)
+      this.lose(state)
       return false
     }
-    this.#extend(sentAt)
+    this.#keeper.extend(sentAt)
+    this.#expires = performance.now() + this.#terms.ttlMs
     if (channels.leaseRenewed.hasSubscribers) {
       const { name, token } = this.held
       channels.leaseRenewed.publish({ name, token, durationMs: performance.now() - sentAt })
@@ -110,7 +115,7 @@ export class HeldLease {
    * No more renewals: whoever releases it, with or without a transaction, means it. With `joined`, in the transaction of
    * somebody else: nobody tells us whether that commits.
    */
-  async release(joined?: RunCall): Promise<string | null> {
+  async release(joined?: Pick<LeaseCalls, 'release'>): Promise<ReleaseState> {
     if (joined === undefined && this.#released !== undefined) return this.#released
     const reason =
       joined === undefined
@@ -119,13 +124,13 @@ export class HeldLease {
     if (!this.over) {
       this.#end(new DOMException(reason, 'AbortError'))
       const leftMs = Math.max(0, this.#expires - performance.now())
-      this.#stopTimer = setTimeout(() => this.#gone.abort(), leftMs)
-      this.#stopTimer.unref()
+      this.#goneTimer = setTimeout(() => this.#gone.abort(), leftMs)
+      this.#goneTimer.unref()
     }
-    const state = await (joined ?? this.#run)(releaseLease(this.#schema, this.held))
+    const state = await (joined ?? this.#calls).release(this.#schema, this.held)
     if (joined === undefined) {
       this.#released = state
-      clearTimeout(this.#stopTimer)
+      clearTimeout(this.#goneTimer)
       this.#gone.abort()
     }
     if (state === 'released') {
@@ -142,39 +147,7 @@ export class HeldLease {
   }
 
   #end(reason: Error): void {
-    clearTimeout(this.#stopTimer)
-    clearTimeout(this.#renewTimer)
+    this.#keeper.stop()
     this.#over.abort(reason)
-  }
-
-  #extend(sentAt: number): void {
-    const { ttlMs, stopBeforeMs } = this.#terms
-    this.#deadline = sentAt + ttlMs - stopBeforeMs
-    this.#expires = performance.now() + ttlMs
-    clearTimeout(this.#stopTimer)
-    this.#stopTimer = setTimeout(
-      () => this.lose('deadline'),
-      Math.max(0, this.#deadline - performance.now()),
-    )
-    this.#stopTimer.unref()
-  }
-
-  #plan(share: number): void {
-    const { renewMs } = this.#terms
-    if (renewMs === undefined || this.over) return
-    this.#renewTimer = setTimeout(() => void this.#renewNow(), renewMs / share)
-    this.#renewTimer.unref()
-  }
-
-  async #renewNow(): Promise<void> {
-    try {
-      await this.renew(0)
-      this.#plan(1)
-    } catch (error) {
-      const { name, token } = this.held
-      const event: RenewalFailedEvent = { name, token, remainingMs: this.remainingMs(), error }
-      publish(channels.leaseRenewalFailed, event)
-      this.#plan(retryShare)
-    }
   }
 }

@@ -1,22 +1,21 @@
 import { anyOf, closingSignal, leaveBehind } from '../core/activity.ts'
 import { pause } from '../core/backoff.ts'
 import type { Driver, SessionDriver } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import type { LeaderEndedEvent, LeaderTroubleEvent } from '../core/event-map.ts'
+import type { LeaderEndedEvent, LeaderTroubleEvent } from '../core/events/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { lockMemoryOf } from '../core/lock-memory.ts'
+import { lockMemoryOf } from '../core/locks/lock-memory.ts'
 import { spread, type WantedLease } from './acquire-lease.ts'
+import type { LeaseCalls, LeaseEngine } from './engine.ts'
 import type { HeldLease } from './held-lease.ts'
 import { type Lease, leaseOn } from './lease.ts'
 import { leaseName } from './lease-name.ts'
 import { type LeaseOptions, leaseTerms } from './lease-terms.ts'
-import { runAlone } from './run-call.ts'
 import { leaderKey, leaseSeat, type Seat, sessionSeat } from './seat.ts'
 import { untilLeft } from './until-left.ts'
-import { assertFunction, assertSignal, objectGiven } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { leaderOptions, leadOptions } from './known-options.ts'
+import { assertFunction, assertSignal, objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** Settings of an election. All candidates of one name take part in the same one. */
@@ -68,16 +67,33 @@ export interface LeadOptions {
   readonly leaveAfter?: Duration
 }
 
+const leaderOptions: KnownOptions<LeaderOptions> = {
+  name: 'checked',
+  ttl: 'checked',
+  retryEvery: 'checked',
+  session: 'checked',
+  stopBefore: 'checked',
+  delayAfterLoss: 'checked',
+  note: 'text',
+  scope: 'checked',
+}
+
+const leadOptions: KnownOptions<LeadOptions> = {
+  signal: 'signal',
+  leaveAfter: 'checked',
+}
+
 /** A candidate tries again by itself, and whoever stops it is not to wait long. */
 const patience = { resolveFor: '2 s' } as const
 
-/** Elections over a driver. */
-export function createLeader<Tx>(
+/** Elections over a driver, as its engine has them. */
+export function leaderOver<Tx>(
+  engine: LeaseEngine,
   driver: Driver<Tx>,
   given: LeaderOptions,
-  { schema = 'holdfast' }: { readonly schema?: string } = {},
+  { schema }: { readonly schema: string },
 ): Leader<Tx> {
-  assertDriver(driver, 'createLeader')
+  assertDriver(driver, 'createLeader', engine.of)
   const options = optionsGiven(given, leaderOptions)
   const { session, note } = options
   if (session !== undefined) assertFunction(objectGiven(session, 'session').session, 'session')
@@ -93,10 +109,11 @@ export function createLeader<Tx>(
     note,
     sessionLock: session === undefined ? undefined : leaderKey(name).lock.id,
   }
+  const alone = (): LeaseCalls => engine.alone(driver, patience)
   const takeSeat = async (): Promise<Seat> => {
-    if (session === undefined) return leaseSeat(wanted, runAlone(driver, patience))
+    if (session === undefined) return leaseSeat(wanted, alone())
     lockMemoryOf(driver).note(leaderKey(name))
-    return await sessionSeat(wanted, session)
+    return await sessionSeat(engine, wanted, session)
   }
   const trouble = (during: LeaderTroubleEvent['during'], error: unknown): void =>
     publish(channels.leaderTrouble, { name: name.name, during, error })
@@ -110,7 +127,7 @@ export function createLeader<Tx>(
     stop: AbortSignal | undefined,
     leaveMs: number,
   ): Promise<boolean> => {
-    const { token, guard, remainingMs } = leaseOn(driver, schema, lease)
+    const { token, guard, remainingMs } = leaseOn({ engine, driver, schema }, lease)
     const { signal } = lease
     const either = stop === undefined ? signal : AbortSignal.any([signal, stop])
     current = {
@@ -172,7 +189,7 @@ export function createLeader<Tx>(
     // A lock goes with its session, which ends right after; but where the bucket is now nobody waits for it.
     if (lease.over && session !== undefined && !moved) return
     try {
-      const state = await lease.release(moved ? runAlone(driver, patience) : undefined)
+      const state = await lease.release(moved ? alone() : undefined)
       if (state === 'stacked' || state === 'unlocked') lease.lose('unlocked')
     } catch (error) {
       trouble('resigning', error)

@@ -1,6 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import { isName } from '../core/storable.ts'
-import type { LeaseName } from '../engines/postgres/leases/leases.ts'
+import type { LeaseName } from './engine.ts'
 
 /** A lease by its name; what stays together on one server is by default the name itself. */
 export function leaseName(name: string, scope: string = name): LeaseName {

@@ -1,6 +1,8 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertText } from '../core/given.ts'
+import { renewalsPerLease } from '../core/lease-keeper.ts'
+import { assertText } from '../core/options/given.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** For how long a lease is taken and what happens towards its end. */
 export interface LeaseOptions {
@@ -27,6 +29,15 @@ export interface LeaseOptions {
   readonly scope?: string
 }
 
+export const leaseOptions: KnownOptions<LeaseOptions> = {
+  ttl: 'checked',
+  renew: 'boolean',
+  stopBefore: 'checked',
+  delayAfterLoss: 'checked',
+  note: 'text',
+  scope: 'checked',
+}
+
 /** The same in milliseconds. */
 export interface LeaseTerms {
   readonly ttlMs: number
@@ -46,7 +57,7 @@ export function leaseTerms(options: LeaseOptions, defaultTtl: Duration = '30 s')
   if (ttlMs < leastTtlMs || ttlMs > mostTtlMs) throw invalid('ttl', 'ttl must be 100 ms to 7 days')
   const stopBeforeMs =
     options.stopBefore === undefined ? ttlMs / 4 : durationMs(options.stopBefore, 'stopBefore')
-  const renewMs = ttlMs / 3
+  const renewMs = ttlMs / renewalsPerLease
   if (stopBeforeMs > ttlMs / 2)
     throw invalid('stopBefore', 'stopBefore must be at most half of ttl')
   const delayMs = delayAfterLoss === 0 ? 0 : durationMs(delayAfterLoss, 'delayAfterLoss')

@@ -1,7 +1,5 @@
 import type { Driver } from '../core/driver.ts'
-import type { LossReason } from '../core/event-map.ts'
-import { guardLease, type LeaseName } from '../engines/postgres/leases/leases.ts'
-import { callFunction } from '../engines/postgres/sql/call-function.ts'
+import type { LeaseEngine } from './engine.ts'
 import type { HeldLease } from './held-lease.ts'
 
 /**
@@ -47,26 +45,16 @@ export interface Lease<Tx> extends AsyncDisposable {
   release(tx?: Tx): Promise<boolean>
 }
 
-/** What the fence is about: who holds which lease. */
-export interface LeaseToken extends LeaseName {
-  readonly token: bigint
-}
-
-const outside = 'LEASE_OUTSIDE_TRANSACTION'
-
-/** Why the token is worth nothing, or `undefined`: then it stays worth something until `tx` ends. */
-export async function fence<Tx>(
-  driver: Driver<Tx>,
-  schema: string,
-  tx: Tx,
-  token: LeaseToken,
-): Promise<LossReason | undefined> {
-  const state = await callFunction(driver, tx, guardLease(schema, token), outside)
-  return state === 'held' ? undefined : ((state ?? 'unknown') as LossReason)
+/** Where a lease is guarded. */
+export interface LeasePlace<Tx> {
+  readonly engine: LeaseEngine
+  readonly driver: Driver<Tx>
+  readonly schema: string
 }
 
 /** A lease as its holder sees it. */
-export function leaseOn<Tx>(driver: Driver<Tx>, schema: string, held: HeldLease): Lease<Tx> {
+export function leaseOn<Tx>(place: LeasePlace<Tx>, held: HeldLease): Lease<Tx> {
+  const { engine, driver, schema } = place
   const lease: Lease<Tx> = {
     name: held.held.name,
     token: held.held.token,
@@ -75,13 +63,13 @@ export function leaseOn<Tx>(driver: Driver<Tx>, schema: string, held: HeldLease)
     },
     remainingMs: () => held.remainingMs(),
     async guard(tx) {
-      const reason = await fence(driver, schema, tx, held.held)
-      if (reason !== undefined) throw held.lose(reason)
+      const state = await engine.within(driver, tx).guard(schema, held.held)
+      if (state !== 'held') throw held.lose(state)
     },
     renew: () => held.renew(),
     async release(tx) {
-      if (tx === undefined) return (await held.release()) === 'released'
-      return (await held.release((call) => callFunction(driver, tx, call, outside))) === 'released'
+      const joined = tx === undefined ? undefined : engine.within(driver, tx)
+      return (await held.release(joined)) === 'released'
     },
     [Symbol.asyncDispose]: async () => {
       await lease.release()

@@ -1,12 +1,11 @@
 import type { Session, SessionDriver } from '../core/driver.ts'
-import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import type { LossReason } from '../core/event-map.ts'
-import { type BigintKey, lockKey } from '../core/lock-key.ts'
-import type { LeaseName } from '../engines/postgres/leases/leases.ts'
-import { keepWatch, whichBackend } from '../engines/postgres/tx/session.ts'
+import { isHoldfastError } from '../core/errors.ts'
+import type { LossReason } from '../core/events/event-map.ts'
+import { lockKey } from '../core/locks/lock-key.ts'
 import { tryLease, type WantedLease } from './acquire-lease.ts'
+import type { LeaseCalls, LeaseEngine, LeaseName } from './engine.ts'
 import type { HeldLease } from './held-lease.ts'
-import { type RunCall, runOnSession } from './run-call.ts'
+import type { BigintKey } from '../core/locks/wanted-lock.ts'
 
 /** Where a candidate stands: it tries for the lease, and whoever has it may be told to leave. */
 export interface Seat {
@@ -17,9 +16,9 @@ export interface Seat {
 }
 
 /** A candidate that needs no connection of its own. */
-export function leaseSeat(wanted: WantedLease, run: RunCall): Seat {
+export function leaseSeat(wanted: WantedLease, calls: LeaseCalls): Seat {
   return {
-    attempt: () => tryLease(wanted, run),
+    attempt: () => tryLease(wanted, calls),
     leave: () => Promise.resolve(),
   }
 }
@@ -36,18 +35,18 @@ export function leaderKey({ scope, name }: LeaseName): BigintKey {
  * @throws LEASE_SESSION_POOLED
  */
 export async function sessionSeat(
+  engine: LeaseEngine,
   wanted: WantedLease,
   driver: Pick<SessionDriver<never>, 'session'>,
 ): Promise<Seat> {
   const session = await driver.session(wanted.name.scope)
+  let seat: Seat
   try {
-    await assertDirect(session)
-    await session.query(keepWatch(wanted.terms.ttlMs))
+    seat = leaseSeat(wanted, await engine.onSession(session, wanted.terms.ttlMs))
   } catch (error) {
     await session.end()
     throw error
   }
-  const seat = leaseSeat(wanted, runOnSession(session))
   let lease: HeldLease | undefined
   session.lost.addEventListener('abort', () => lease?.lose(lossOf(session)), { once: true })
   return {
@@ -70,10 +69,4 @@ function lossOf({ lost }: Session): LossReason {
   const moved =
     isHoldfastError(reason, 'SHARD_MOVING') || isHoldfastError(reason, 'SHARD_ELSEWHERE')
   return moved ? 'moved' : 'connection'
-}
-
-/** A pooler reports a process id of its own making, and hands the session to the next client. */
-async function assertDirect(session: Session): Promise<void> {
-  const [row] = await session.query(whichBackend)
-  if (Number(row?.['pid']) !== session.claimedPid) throw holdfastError('LEASE_SESSION_POOLED')
 }

@@ -1,5 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
-import { type OperationOptions, single } from './book.ts'
+import { type OperationOptions, operationOptions, single } from './book.ts'
 import {
   type Amount,
   flags,
@@ -9,13 +9,17 @@ import {
   type Operation,
   signedAmountText,
 } from './operation.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { adjustOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** Options of `adjust`. */
 export interface AdjustOptions extends OperationOptions {
   /** Why; kept with the movement. */
   readonly reason: string
+}
+
+export const adjustOptions: KnownOptions<AdjustOptions> = {
+  ...operationOptions,
+  reason: 'checked',
 }
 
 /**

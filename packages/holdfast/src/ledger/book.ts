@@ -1,4 +1,4 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isStorableJson } from '../core/storable.ts'
 import {
@@ -14,7 +14,8 @@ import {
 } from './operation.ts'
 import type { AmountReader } from './verdict.ts'
 import { bigintAmounts, numberAmounts } from './verdict.ts'
-import { assertSignal, objectGiven } from '../core/given.ts'
+import { assertSignal, objectGiven } from '../core/options/given.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** What every operation says about itself. */
 export interface OperationOptions {
@@ -71,6 +72,50 @@ export interface LineOptions {
   readonly ttl?: Duration
   /** Gives back what that operation took instead. Name the books in the order they had there. */
   readonly of?: string
+}
+
+export const amounts: readonly AmountKind[] = ['number', 'bigint']
+
+export const operationOptions: KnownOptions<OperationOptions> = {
+  operationId: 'checked',
+  scope: 'checked',
+  note: 'object',
+  feature: 'checked',
+  wait: 'checked',
+  signal: 'signal',
+}
+
+export const takeOptions: KnownOptions<TakeOptions> = {
+  ...operationOptions,
+  upTo: 'boolean',
+}
+
+export const lineOptions: KnownOptions<LineOptions> = {
+  scope: 'checked',
+  ttl: 'checked',
+  of: 'checked',
+}
+
+/** Options of `hold`. */
+export interface HoldOptions extends OperationOptions {
+  /** How long it lives if nobody ends it, on the server's clock. */
+  readonly ttl: Duration
+}
+
+export const holdOptions: KnownOptions<HoldOptions> = {
+  ...operationOptions,
+  ttl: 'checked',
+}
+
+/** Options of `refund`. */
+export interface RefundOptions extends OperationOptions {
+  /** The operation that is given back, wholly or in part; never more than it took. */
+  readonly of: string
+}
+
+export const refundOptions: KnownOptions<RefundOptions> = {
+  ...operationOptions,
+  of: 'checked',
 }
 
 /** A line that belongs to no operation yet; see `Ledger.apply`. */

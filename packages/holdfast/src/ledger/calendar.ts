@@ -52,3 +52,9 @@ export function assertTimeZone(timeZone: string): void {
 export function invalid(option: string, subject: string): Error {
   return holdfastError('OPTION_INVALID', { details: { option, subject } })
 }
+
+/** 1 to 1000. */
+export function countOf(value: number, option: string): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= 1_000) return value
+  throw invalid(option, `${option} must be a whole number from 1 to 1000`)
+}

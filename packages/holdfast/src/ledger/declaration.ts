@@ -1,5 +1,5 @@
 import type { Driver, Executor, Row, Statement } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { declareBook } from '../engines/postgres/ledger/reads.ts'
 import { askAgain } from '../tx/ask-again.ts'
@@ -7,8 +7,8 @@ import { askEach } from '../tx/ask-each.ts'
 import { answerOf } from '../engines/postgres/sql/call-function.ts'
 import type { AmountKind } from './book.ts'
 import { assertPeriod, assertTimeZone, invalid, type Period } from './calendar.ts'
-import type { Request } from './request.ts'
-import { objectGiven } from '../core/given.ts'
+import type { Request } from './sending/request.ts'
+import { objectGiven } from '../core/options/given.ts'
 
 /**
  * What a book is. It is written down when the book is first used, and a process that declares it differently is

@@ -1,8 +1,8 @@
 import { anyOf, timeUpSignal } from '../core/activity.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isHoldId } from './account-id.ts'
-import type { OperationOptions } from './book.ts'
+import { holdOptions, type OperationOptions } from './book.ts'
 import type { Kernel } from './kernel.ts'
 import {
   type Amount,
@@ -14,9 +14,8 @@ import {
   type Line,
 } from './operation.ts'
 import type { Accepted, AmountReader, Verdict } from './verdict.ts'
-import { assertFunction } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { withHoldOptions } from './known-options.ts'
+import { assertFunction } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** What happens where reality and estimate differ. */
 export interface HoldPolicy {
@@ -111,6 +110,20 @@ export interface WithHoldOptions extends OperationOptions {
   readonly estimate: Amount
   /** How long the hold lives if nobody ends it, on the server's clock. */
   readonly ttl: Duration
+}
+
+export const overrun: readonly NonNullable<HoldPolicy['overrun']>[] = [
+  'book',
+  'refuse',
+  'cap',
+  'available',
+]
+
+export const late: readonly NonNullable<HoldPolicy['late']>[] = ['book', 'refuse', 'ignore']
+
+const withHoldOptions: KnownOptions<WithHoldOptions> = {
+  ...holdOptions,
+  estimate: 'checked',
 }
 
 /**

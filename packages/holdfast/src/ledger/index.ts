@@ -1,47 +1,53 @@
 import { readBooks, redeclareBook } from '../engines/postgres/ledger/reads.ts'
-import { type AdjustOptions, adjustment } from './adjusting.ts'
-import type { Audit, AuditOptions } from './audit.ts'
+import { adjustment, type AdjustOptions, adjustOptions } from './adjusting.ts'
+import { type Audit, type AuditOptions, auditOptions } from './upkeep/audit.ts'
 import {
   type AmountKind,
   type AmountOf,
   amountReader,
+  amounts,
   type InTransaction,
   type OperationOptions,
+  operationOptions,
   type PreparedLine,
   together,
 } from './book.ts'
 import { invalid } from './calendar.ts'
 import { type BookDeclaration, declaredOf, hasWindows } from './declaration.ts'
-import { createFollowing, type LedgerFollowing } from './follow.ts'
+import { createFollowing, type LedgerFollowing } from './reads/follow.ts'
 import type { Kernel } from './kernel.ts'
-import { type Maintained, type MaintainOptions, maintainLedger } from './maintain.ts'
+import {
+  type Maintained,
+  maintainLedger,
+  type MaintainOptions,
+  maintainOptions,
+} from './upkeep/maintain.ts'
 import { type Amount, flags, type Key, nameText } from './operation.ts'
 import {
+  openAccounts,
   type Opened,
   type OpeningOptions,
+  openingOptions,
   type OpeningRow,
-  openAccounts,
   openingTerms,
-} from './opening.ts'
-import type { LedgerReads } from './reading.ts'
-import { createReads } from './reads.ts'
-import { createReports, type LedgerReports } from './reports.ts'
+} from './upkeep/opening.ts'
+import type { LedgerReads } from './reads/reading.ts'
+import { createReads } from './reads/reads.ts'
+import { createReports, type LedgerReports } from './reads/reports.ts'
 import { jsonAnswer, momentOf } from './stored-text.ts'
-import { createSweeping, type LedgerSweeping } from './sweeper.ts'
+import { createSweeping, type LedgerSweeping } from './upkeep/sweeper.ts'
 import { type Transfer, transferLines } from './transfer.ts'
 import { bigintAmounts, type Verdict } from './verdict.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import {
-  adjustOptions,
-  applyOptions,
-  auditOptions,
-  maintainOptions,
-  openOptions,
-  redeclareOptions,
-} from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 export type { AdjustOptions } from './adjusting.ts'
-export type { Audit, AuditCheck, AuditOptions, AuditProblem, AuditProgress } from './audit.ts'
+export type {
+  Audit,
+  AuditCheck,
+  AuditOptions,
+  AuditProblem,
+  AuditProgress,
+} from './upkeep/audit.ts'
 export type { BookDeclaration } from './declaration.ts'
 export type {
   Followed,
@@ -51,11 +57,11 @@ export type {
   FollowOptions,
   KnownFollower,
   LedgerFollowing,
-} from './follow.ts'
+} from './reads/follow.ts'
 export type { LedgerOptions } from './kernel.ts'
-export type { Maintained, MaintainOptions } from './maintain.ts'
-export type { Opened, OpeningOptions, OpeningRow } from './opening.ts'
-export type { Peek } from './peek.ts'
+export type { Maintained, MaintainOptions } from './upkeep/maintain.ts'
+export type { Opened, OpeningOptions, OpeningRow } from './upkeep/opening.ts'
+export type { Peek } from './reads/peek.ts'
 export type {
   AccountBalance,
   CreditBalance,
@@ -67,7 +73,7 @@ export type {
   MovementKind,
   OpenHold,
   ReadOptions,
-} from './reading.ts'
+} from './reads/reading.ts'
 export type {
   KeyBalance,
   Keys,
@@ -77,16 +83,16 @@ export type {
   UsageBy,
   UsageOptions,
   UsageRow,
-} from './reports.ts'
+} from './reads/reports.ts'
 export type { WindowBounds } from './stored-text.ts'
-export type { SweepEvent } from '../core/event-map.ts'
+export type { SweepEvent } from '../core/events/event-map.ts'
 export type {
   LedgerSweeping,
   Sweeper,
   SweeperOptions,
   SweepOptions,
   Swept,
-} from './sweeper.ts'
+} from './upkeep/sweeper.ts'
 export { fellBelow, reachedShares } from './thresholds.ts'
 export type { Transfer } from './transfer.ts'
 export type { Accepted, Balance, LineVerdict, Refusal, Refused, Verdict } from './verdict.ts'
@@ -209,6 +215,21 @@ export interface Ledger<Tx>
    * @throws OPTION_INVALID, SCHEMA_MISSING
    */
   maintain(options?: MaintainOptions): Promise<Maintained>
+}
+
+const applyOptions: KnownOptions<ApplyOptions> = {
+  ...operationOptions,
+  acrossScopes: 'boolean',
+  amounts: amounts,
+}
+
+const openOptions: KnownOptions<Parameters<Ledger<never>['open']>[2]> = {
+  ...openingOptions,
+  walled: 'boolean',
+}
+
+const redeclareOptions: KnownOptions<NonNullable<Parameters<Ledger<never>['redeclare']>[2]>> = {
+  dryRun: 'boolean',
 }
 
 /** What a book was declared as, and what it is from now on; or would be, of a dry run. */

@@ -2,30 +2,39 @@ import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { isTraced, type Span, traced } from '../core/tracing.ts'
+import { isTraced, type Span, traced } from '../core/events/tracing.ts'
 import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger/ledger.ts'
 import { earlierIds } from '../engines/postgres/ledger/reads.ts'
-import { askAgain, resolveMs } from '../tx/ask-again.ts'
+import { askAgain, resolveMs, resolveOptions } from '../tx/ask-again.ts'
 import { askAll } from '../tx/ask-each.ts'
 import { needingSchema, queryJoined, schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
-import { answersOf, type LineAnswer, statuses } from './answer.ts'
-import { type Audit, type AuditOptions, auditLedger } from './audit.ts'
-import { Combiner, type CombinerOptions } from './combiner.ts'
+import { answersOf, type LineAnswer, statuses } from './sending/answer.ts'
+import { type Audit, type AuditOptions, auditLedger } from './upkeep/audit.ts'
+import { Combiner, type CombinerOptions } from './sending/combiner.ts'
 import { type BookDeclaration, Books, type Declared } from './declaration.ts'
-import { heardSince, kindName, tellAnswered, tellFailed } from './ledger-events.ts'
+import { heardSince, kindName, tellAnswered, tellFailed } from './sending/ledger-events.ts'
 import type { Operation } from './operation.ts'
-import { type Request, requestOf, statementFor } from './request.ts'
-import { sendAlone } from './send-alone.ts'
+import { type Request, requestOf, statementFor } from './sending/request.ts'
+import { sendAlone } from './sending/send-alone.ts'
 import { textAnswer } from './stored-text.ts'
 import { type AmountReader, type Verdict, verdictOf } from './verdict.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { ledgerOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** Settings of the ledger. */
 export interface LedgerOptions extends CombinerOptions {
   /** Where its tables are. @defaultValue 'holdfast' */
   readonly schema?: string
+}
+
+export const ledgerOptions: KnownOptions<LedgerOptions> = {
+  ...resolveOptions,
+  schema: 'text',
+  lanes: 'checked',
+  batch: 'checked',
+  coalesce: 'boolean',
+  wait: 'checked',
+  queue: 'checked',
 }
 
 /** The kernel: applies operations, in a transaction of their own or in the caller's. */

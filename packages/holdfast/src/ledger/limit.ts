@@ -2,7 +2,7 @@ import type { Statement } from '../core/driver.ts'
 import { setLimitOf } from '../engines/postgres/ledger/upkeep.ts'
 import type { Kernel } from './kernel.ts'
 import { flags, kinds, type Operation } from './operation.ts'
-import type { Request } from './request.ts'
+import type { Request } from './sending/request.ts'
 import type { AmountReader, Verdict } from './verdict.ts'
 
 /** A limit, overdraft or backorder of one key, as an operation of one line of the kind `limit`. */

@@ -1,7 +1,7 @@
 import type { PreparedLine } from './book.ts'
 import { invalid } from './calendar.ts'
 import { flags, kinds, type Line } from './operation.ts'
-import { objectGiven } from '../core/given.ts'
+import { objectGiven } from '../core/options/given.ts'
 
 /** What is moved, from where to where. Both sides may be of several books, and add up to the same. */
 export interface Transfer {

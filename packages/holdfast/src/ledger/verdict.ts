@@ -1,10 +1,10 @@
 import { holdfastError } from '../core/errors.ts'
-import type { Balance, LineVerdict, Refusal, Refused } from '../core/refused.ts'
-import { type LineAnswer, statuses } from './answer.ts'
+import type { Balance, LineVerdict, Refusal, Refused } from '../core/errors/refused.ts'
+import { type LineAnswer, statuses } from './sending/answer.ts'
 import { flags, kinds, type Line } from './operation.ts'
-import type { Request } from './request.ts'
+import type { Request } from './sending/request.ts'
 
-export type { Balance, HoldState, LineVerdict, Refusal, Refused } from '../core/refused.ts'
+export type { Balance, HoldState, LineVerdict, Refusal, Refused } from '../core/errors/refused.ts'
 
 /** The operation was applied, now or before. */
 export interface Accepted<A> extends Balance<A> {

@@ -1,6 +1,6 @@
-import { type Wait, type WaitTerms, waitTerms } from '../core/wait.ts'
-import { objectGiven } from '../core/given.ts'
-import { assertOneOf } from '../core/known-options.ts'
+import { type Wait, type WaitTerms, waitTerms } from '../core/options/wait.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { assertOneOf, type KnownOptions } from '../core/options/known-options.ts'
 
 /** How one acquisition waits. */
 export interface AcquireOptions {
@@ -23,6 +23,17 @@ export interface AcquireOptions {
    * @defaultValue false
    */
   readonly allowStaleSnapshot?: boolean
+}
+
+export const acquireOptions: KnownOptions<AcquireOptions> = {
+  wait: 'checked',
+  waitMs: 'checked',
+  keepTransaction: 'boolean',
+  allowStaleSnapshot: 'boolean',
+}
+
+export const tryAcquireOptions: KnownOptions<Pick<AcquireOptions, 'allowStaleSnapshot'>> = {
+  allowStaleSnapshot: 'boolean',
 }
 
 /** `AcquireOptions`, checked. */

@@ -1,10 +1,11 @@
-import { type CallSite, callersOf } from '../core/call-site.ts'
+import { type CallSite, callersOf } from '../core/locks/call-site.ts'
 import type { Executor, TransactionState } from '../core/driver.ts'
-import type { HeldLongEvent } from '../core/event-map.ts'
+import type { HeldLongEvent } from '../core/events/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { subjectOf } from '../core/lock-key.ts'
-import { stillHeld } from '../engines/postgres/locks/lock-holders.ts'
-import type { LockToken, WantedLock } from '../engines/postgres/locks/locks.ts'
+import { subjectOf } from '../core/locks/lock-key.ts'
+import type { WantedLock } from '../core/locks/wanted-lock.ts'
+import type { LockEngine, LockToken } from './engine.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** One transaction's locks, as long as they may be held. */
 interface Hold {
@@ -24,6 +25,11 @@ export interface HoldWatchOptions {
   readonly heldLongMs: number
   /** Second, louder event; also a process warning. */
   readonly heldTooLongMs: number
+}
+
+export const watchOptions: KnownOptions<Partial<HoldWatchOptions>> = {
+  heldLongMs: 'checked',
+  heldTooLongMs: 'checked',
 }
 
 /**
@@ -54,6 +60,7 @@ export class Places {
  */
 export class HoldWatch {
   readonly #holds = new Map<number, Hold>()
+  readonly #engine: LockEngine
   readonly #alone: Executor
   readonly #options: HoldWatchOptions
   /** Who reads the warnings of a process is asked for, without a listener, only where code is written. */
@@ -66,7 +73,14 @@ export class HoldWatch {
   /** After a look that failed: when the next one may be. */
   #looksFrom = 0
 
-  constructor(alone: Executor, options: HoldWatchOptions, developing: boolean, places: Places) {
+  constructor(
+    engine: LockEngine,
+    alone: Executor,
+    options: HoldWatchOptions,
+    developing: boolean,
+    places: Places,
+  ) {
+    this.#engine = engine
     this.#alone = alone
     this.#options = options
     this.#developing = developing
@@ -150,9 +164,7 @@ export class HoldWatch {
   async #look(suspects: readonly Hold[]): Promise<void> {
     this.#looking = true
     try {
-      const asked = suspects.map(({ pid, token }) => ({ pid, space: token.space, id: token.id }))
-      const rows = await this.#alone.query(stillHeld(asked))
-      const live = new Set(rows.map((row) => Number(row['pid'])))
+      const live = await this.#engine.stillHeld(this.#alone, suspects)
       for (const hold of suspects) {
         if (this.#holds.get(hold.pid) !== hold) continue
         if (live.has(hold.pid)) this.#report(hold)

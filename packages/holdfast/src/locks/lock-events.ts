@@ -1,8 +1,8 @@
-import type { Blocker } from '../core/errors.ts'
-import type { LockRequestedEvent } from '../core/event-map.ts'
+import type { Blocker, LockRequestedEvent } from '../core/events/event-map.ts'
 import { channels } from '../core/events.ts'
-import type { LockMemory } from '../core/lock-memory.ts'
-import type { LockAnswer, WantedLock } from '../engines/postgres/locks/locks.ts'
+import type { LockMemory } from '../core/locks/lock-memory.ts'
+import type { WantedLock } from '../core/locks/wanted-lock.ts'
+import type { LockAnswer } from './engine.ts'
 
 const { lockRequested, lockAcquired, lockReleased, lockTimeout, lockBusy, lockFailed } = channels
 

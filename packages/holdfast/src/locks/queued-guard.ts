@@ -1,12 +1,11 @@
 import type { Driver } from '../core/driver.ts'
-import type { Blocker } from '../core/errors.ts'
-import type { KeyQueue, KeyQueues, Place } from '../core/key-queues.ts'
-import type { LockKey } from '../core/lock-key.ts'
-import { atMost } from '../core/wait.ts'
-import type { WantedLock } from '../engines/postgres/locks/locks.ts'
+import type { KeyQueue, KeyQueues, Place } from '../core/locks/key-queues.ts'
+import { atMost } from '../core/options/wait.ts'
+import type { LockKey, WantedLock } from '../core/locks/wanted-lock.ts'
 import type { Start } from '../tx/run.ts'
 import type { AcquireTerms } from './acquire-options.ts'
 import type { Acquisition } from './acquire.ts'
+import type { Blocker } from '../core/events/event-map.ts'
 
 type Attempt<T> = (start: Start) => Promise<T>
 
@@ -92,12 +91,12 @@ export class QueuedGuard<Tx> {
 
   #start(): Start {
     const withinMs = this.#terms.wait.limitMs ?? this.#usualMs
-    if (this.#terms.keepTransaction) return { withinMs }
+    if (this.#terms.keepTransaction) return { withinMs, bodyWaits: true }
     const opening: Start['opening'] = (startedMs) => {
       this.asked = this.left(startedMs)
       return this.#acquisition.opening(this.asked)
     }
-    return { opening, marked: true, withinMs }
+    return { opening, marked: true, bodyWaits: true, withinMs }
   }
 
   async #behind<T>(

@@ -1,66 +1,47 @@
 import { randomUUID } from 'node:crypto'
-import type { Driver, Executor } from '../core/driver.ts'
+import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isTrue } from '../core/is-true.ts'
-import { lockKey } from '../core/lock-key.ts'
-import { locksAreReal } from '../engines/postgres/locks/lock-holders.ts'
-import { lockAnswer, type LockRequest, lockStatement } from '../engines/postgres/locks/locks.ts'
+import { lockKey } from '../core/locks/lock-key.ts'
 import { askAll } from '../tx/ask-each.ts'
+import type { LockAnswer, LockEngine, LockTerms } from './engine.ts'
 
 /** Two idle connections are there at once or the pool has fewer than two. */
 const connectLimitMs = 5_000
 
+const terms: LockTerms = {
+  attempt: true,
+  limitMs: undefined,
+  yields: false,
+  budgetMs: undefined,
+  label: undefined,
+  allowStaleSnapshot: true,
+}
+
 /**
- * Proves on two connections that the server enforces its advisory locks: while one holds a key,
- * the other must be refused it. Of several primaries each is asked.
+ * Proves on two connections that the server enforces its locks: while one holds a key, the other must be refused it.
+ * Of several primaries each is asked.
  */
-export async function selfTest<Tx>(driver: Driver<Tx>): Promise<void> {
-  await askAll(driver, testOne)
+export async function selfTest<Tx>(engine: LockEngine, driver: Driver<Tx>): Promise<void> {
+  await askAll(driver, (one) => testOne(engine, one))
 }
 
-async function testOne<Tx>(driver: Driver<Tx>): Promise<void> {
-  const request: LockRequest = {
-    wanted: [{ key: lockKey('holdfast-self-test', randomUUID()), mode: 'exclusive' }],
-    attempt: true,
-    limitMs: undefined,
-    yields: false,
-    budgetMs: undefined,
-    label: undefined,
-    allowStaleSnapshot: true,
-    first: false,
-    brief: false,
-  }
-  const attempt = (): Promise<boolean> =>
-    inTransaction(async (query) => (await query()).granted.length > 0)
-  const inTransaction = <T>(
-    body: (
-      query: () => Promise<ReturnType<typeof lockAnswer>>,
-      asked: Executor['query'],
-    ) => Promise<T>,
-  ): Promise<T> =>
-    driver.transaction(
-      (transaction) =>
-        body(
-          async () => lockAnswer((await transaction.query(lockStatement(request)))[0] ?? {}),
-          (statement) => transaction.query(statement),
-        ),
-      { scopes: [] },
-    )
-  await inTransaction(async (query, asked) => {
-    const { refused, granted } = await query()
-    if (refused === 'standby')
-      throw holdfastError('LOCK_ON_STANDBY', { details: { client: driver.name } })
-    const [row] = await asked(locksAreReal)
-    if (isTrue(row?.['alone']))
-      throw holdfastError('ENGINE_ONE_SESSION', { details: { client: driver.name } })
-    const second = await inTime(attempt())
-    if (granted.length === 0 || second) {
-      throw holdfastError('ENGINE_LOCKS_ARE_STUBS', { details: { client: driver.name } })
-    }
-  })
+async function testOne<Tx>(engine: LockEngine, driver: Driver<Tx>): Promise<void> {
+  const details = { client: driver.name }
+  const key = lockKey('holdfast-self-test', randomUUID())
+  const taking = engine.taking(driver, [{ key, mode: 'exclusive' }])
+  const take = (transaction: Transaction<Tx>): Promise<LockAnswer> =>
+    taking.take(transaction, terms)
+  const opened = { scopes: [], bodyWaits: true }
+  await driver.transaction(async (transaction) => {
+    const { refused, granted } = await take(transaction)
+    if (refused !== undefined) throw holdfastError(refused, { details })
+    const second = await inTime(driver.transaction(take, opened))
+    if (granted.length === 0 || second.granted.length > 0)
+      throw holdfastError('ENGINE_LOCKS_ARE_STUBS', { details })
+  }, opened)
 }
 
-async function inTime(second: Promise<boolean>): Promise<boolean> {
+async function inTime<T>(second: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(holdfastError('SELF_TEST_INCONCLUSIVE')), connectLimitMs)

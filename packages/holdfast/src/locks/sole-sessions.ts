@@ -1,8 +1,6 @@
 import type { Driver, Executor, Transaction } from '../core/driver.ts'
-import { isTrue } from '../core/is-true.ts'
 import { processWide } from '../core/process-wide.ts'
-import { markerStatement } from '../engines/postgres/locks/lock-holders.ts'
-import type { LockAnswer } from '../engines/postgres/locks/locks.ts'
+import type { LockAnswer, LockEngine } from './engine.ts'
 
 /** A transaction of a guard, from when its client has opened it until it is over. */
 interface Opened {
@@ -29,6 +27,7 @@ export class SoleSessions {
 
   /** Before the body runs: whether the transaction has its session to itself. */
   async isSole<Tx>(
+    engine: LockEngine,
     opened: Opened,
     transaction: Transaction<Tx>,
     { before, rowsBefore, pid }: LockAnswer,
@@ -37,8 +36,7 @@ export class SoleSessions {
     opened.pid = pid
     if (!opened.ended.has(pid)) return true
     // The number may be that of another server's backend, after a failover.
-    const [row] = await transaction.query(markerStatement)
-    return isTrue(row?.['held'])
+    return await engine.holdsAny(transaction)
   }
 
   over(opened: Opened): void {

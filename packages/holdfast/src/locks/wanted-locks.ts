@@ -1,6 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
-import { isLockKey, type LockKey } from '../core/lock-key.ts'
-import type { WantedLock } from '../engines/postgres/locks/locks.ts'
+import { isLockKey } from '../core/locks/lock-key.ts'
+import type { LockKey, WantedLock } from '../core/locks/wanted-lock.ts'
 
 /** A key alone is wanted exclusively; `shared(key)` says otherwise. */
 export type LockInput = LockKey | WantedLock

@@ -1,6 +1,6 @@
 import { readFollowers } from '../engines/postgres/ledger/follow.ts'
 import { listKeys, readUsage } from '../engines/postgres/ledger/reads.ts'
-import { assertText } from '../core/given.ts'
+import { assertText } from '../core/options/given.ts'
 import { nameText } from '../ledger/operation.ts'
 import { ask, limitOf, type Looking } from './answer.ts'
 import { availableOf, isoOf } from './ledger.ts'

@@ -9,14 +9,17 @@ import {
   liveQueues,
 } from '../engines/postgres/observe/claims.ts'
 import { withOperators } from '../engines/postgres/sql/own-operators.ts'
-import { checkColumns, checkIndexes, type ClaimFinding, isHole } from '../claims/check.ts'
-import { type ClaimsOptions, leaseSettings, type LeaseSettings } from '../claims/layout.ts'
+import { isHole } from '../core/errors/claim-finding.ts'
+import { checkColumns, checkIndexes } from '../engines/postgres/claims/table-check.ts'
+import { type ClaimsOptions, leaseSettings } from '../claims/layout.ts'
 import { workTable } from '../claims/work-table.ts'
 import { lengthText, type Looking, read } from './answer.ts'
 import { look } from './look.ts'
 import type { Advice, ObservedClaims } from './model.ts'
 import { needingTables } from '../engines/postgres/sql/call-function.ts'
 import { isTrue } from '../core/is-true.ts'
+import type { ClaimFinding } from '../core/errors/error-details.ts'
+import type { LeaseSettings } from '../claims/engine.ts'
 
 /** A lease that ended so long ago should have been given back by a worker. */
 const strandedMs = 60_000

@@ -105,7 +105,7 @@ function adviceOnTicks(ticks: readonly StoredTick[], lateMs: number | undefined)
     advice.push({
       code: 'schedule-failed',
       what: `The latest tick ${latest.state === 'lost' ? 'was lost with its process' : 'failed for the last time'}.`,
-      fix: 'Look at its error and mend the handler, then run the schedule by hand if the tick is still wanted.',
+      fix: 'Read its error and fix the handler, then run the schedule by hand if the tick is still wanted.',
     })
   }
   return advice

@@ -1,23 +1,23 @@
-import type { ClaimsOptions } from '../claims/layout.ts'
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { keyQueuesOf } from '../core/key-queues.ts'
-import { createLockReports } from './lock-reports.ts'
-import type { Observer } from './observer.ts'
+import { keyQueuesOf } from '../core/locks/key-queues.ts'
+import { createLockReports } from './locks/lock-reports.ts'
+import { type Observer, type ObserverOptions, observerOptions } from './observer.ts'
 import { createReports } from './reports.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { observerOptions } from './known-options.ts'
+import { optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
-export type { EventMap, EventName } from '../core/event-map.ts'
-export type { QueuedKey } from '../core/key-queues.ts'
-export { type Branch, lockBranches } from './branches.ts'
+export type { ObserverOptions } from './observer.ts'
+
+export type { EventMap, EventName } from '../core/events/event-map.ts'
+export type { QueuedKey } from '../core/locks/key-queues.ts'
+export { type Branch, lockBranches } from '../blocking/branches.ts'
 export {
   createInterventions,
   type InterventionOptions,
   type Interventions,
-  type SessionSeen,
 } from './intervene.ts'
+export type { SessionSeen } from '../blocking/blocking.ts'
 export type * from './model.ts'
 export type {
   AccountAddress,
@@ -27,22 +27,12 @@ export type {
   Observer,
   UsageReport,
 } from './observer.ts'
-export { createMetrics, type Metrics, type MetricsOptions } from './metrics.ts'
-export type { MetricFamily, Sample } from './metric-family.ts'
+export { createMetrics, type Metrics, type MetricsOptions } from './metrics/metrics.ts'
+export type { MetricFamily, Sample } from './metrics/metric-family.ts'
 export { on } from './on.ts'
-export { instrument, type InstrumentOptions } from './opentelemetry.ts'
-export type { OpenTelemetryApi } from './opentelemetry-api.ts'
-export { type Recorder, type RecorderOptions, startRecorder } from './recorder.ts'
-
-/** Settings of an observer. */
-export interface ObserverOptions {
-  /** Where Holdfast's tables are. @defaultValue 'holdfast' */
-  readonly schema?: string
-  /** Tables of yours that rows are claimed from, as they were given to `hf.claims`. */
-  readonly claims?: readonly ClaimsOptions[]
-  /** No statement of the observer runs longer. @defaultValue 2_000 */
-  readonly statementTimeoutMs?: number
-}
+export { instrument, type InstrumentOptions } from './metrics/opentelemetry.ts'
+export type { OpenTelemetryApi } from './metrics/opentelemetry-api.ts'
+export { type Recorder, type RecorderOptions, startRecorder } from './locks/recorder.ts'
 
 /**
  * Looks at a database, and changes nothing. It works without Holdfast's schema, as far as locks go. Where

@@ -1,6 +1,7 @@
 import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import { isName, isStorable } from '../core/storable.ts'
+import { checkedSeen, type SessionSeen } from '../blocking/blocking.ts'
+import { isName } from '../core/storable.ts'
 import { endWork, findSchedule, whoseSession } from '../engines/postgres/observe/interventions.ts'
 import { joinRole } from '../engines/postgres/schema/role-texts.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
@@ -9,9 +10,8 @@ import { bucketOf } from '../core/bucket.ts'
 import { callFunction, missingSchema } from '../engines/postgres/sql/call-function.ts'
 import { assertNotNested } from '../tx/run.ts'
 import { isTrue } from '../core/is-true.ts'
-import { assertText } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { interventionOptions } from './known-options.ts'
+import { assertText } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** For a tick that is at work in a transaction. */
@@ -25,15 +25,9 @@ export interface InterventionOptions {
   readonly exceptApplication?: string
 }
 
-/**
- * Which transaction is meant, as the observer showed it. A process id is used again by another session, and
- * a pooled session by another transaction: neither of them is touched.
- */
-export interface SessionSeen {
-  /** `startedAt` of the session. */
-  readonly startedAt: string
-  /** `transactionStartedAt` of the session; `null` if it was in no transaction. */
-  readonly transactionStartedAt: string | null
+const interventionOptions: KnownOptions<InterventionOptions> = {
+  schema: 'text',
+  exceptApplication: 'text',
 }
 
 /**
@@ -133,19 +127,6 @@ export function createInterventions<Tx>(
       return new Date(Number(micros) / 1_000)
     },
   }
-}
-
-/** Callers without types may leave it out, and would end whatever runs by then. */
-function checkedSeen(seen: Partial<SessionSeen> | undefined): SessionSeen {
-  const { startedAt, transactionStartedAt } = seen ?? {}
-  const named = isStorable(transactionStartedAt) || transactionStartedAt === null
-  if (isStorable(startedAt) && named) return { startedAt, transactionStartedAt }
-  throw holdfastError('OPTION_INVALID', {
-    details: {
-      option: 'seen',
-      subject: 'seen must hold startedAt and transactionStartedAt, as the session was shown',
-    },
-  })
 }
 
 function noSession(pid: number): Error {

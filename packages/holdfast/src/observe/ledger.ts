@@ -1,9 +1,9 @@
 import { type AccountNames, readHistory, readHolds } from '../engines/postgres/ledger/reads.ts'
 import { readAccount, readBooks, readOpenHolds } from '../engines/postgres/observe/ledger.ts'
 import { bucketOf } from '../core/bucket.ts'
-import { assertText } from '../core/given.ts'
+import { assertText } from '../core/options/given.ts'
 import { nameText } from '../ledger/operation.ts'
-import { cursorOf, cursorText } from '../ledger/reads.ts'
+import { cursorOf, cursorText } from '../ledger/reads/reads.ts'
 import { bigintAmounts } from '../ledger/verdict.ts'
 import { ask, asking, lengthText, limitOf, type Looking, read, withoutNulls } from './answer.ts'
 import type {

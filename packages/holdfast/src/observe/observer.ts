@@ -1,4 +1,4 @@
-import type { QueuedKey } from '../core/key-queues.ts'
+import type { QueuedKey } from '../core/locks/key-queues.ts'
 import type {
   BookSummary,
   HotKey,
@@ -18,6 +18,8 @@ import type {
   SeenName,
   TransactionReport,
 } from './model.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
+import type { ClaimsOptions } from '../claims/layout.ts'
 
 /** An account of the ledger, with everything under it. */
 export interface AccountReport {
@@ -111,4 +113,62 @@ export interface Observer {
   schedules(options?: { readonly ticks?: number }): Promise<readonly ObservedSchedule[]>
   /** The tables that were named in the options, and the ready-made one. */
   claims(): Promise<readonly ObservedClaims[]>
+}
+
+/** Settings of an observer. */
+export interface ObserverOptions {
+  /** Where Holdfast's tables are. @defaultValue 'holdfast' */
+  readonly schema?: string
+  /** Tables of yours that rows are claimed from, as they were given to `hf.claims`. */
+  readonly claims?: readonly ClaimsOptions[]
+  /** No statement of the observer runs longer. @defaultValue 2_000 */
+  readonly statementTimeoutMs?: number
+}
+
+export const observerOptions: KnownOptions<ObserverOptions> = {
+  schema: 'text',
+  claims: 'list',
+  statementTimeoutMs: 'checked',
+}
+
+type Options<M extends keyof Observer, At extends 0 | 1 = 0> = NonNullable<
+  Parameters<Observer[M]>[At]
+>
+
+export const accountAddress: KnownOptions<AccountAddress> = {
+  book: 'checked',
+  key: 'checked',
+  scope: 'checked',
+}
+
+export const limitOptions: KnownOptions<Options<'holds'>> = {
+  limit: 'checked',
+}
+
+export const namesOptions: KnownOptions<Options<'names'>> = {
+  namespace: 'checked',
+  limit: 'checked',
+}
+
+export const minutesOptions: KnownOptions<Options<'lockMinutes'>> = {
+  namespace: 'checked',
+  minutes: 'checked',
+}
+
+export const accountOptions: KnownOptions<Options<'account', 1>> = {
+  movements: 'checked',
+  before: 'checked',
+}
+
+export const keysPage: KnownOptions<KeysPage> = {
+  after: 'checked',
+  limit: 'checked',
+}
+
+export const daysOptions: KnownOptions<Options<'usage', 1>> = {
+  days: 'checked',
+}
+
+export const ticksOptions: KnownOptions<Options<'schedules'>> = {
+  ticks: 'checked',
 }

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { EventMap, EventName } from '../core/event-map.ts'
+import type { EventMap, EventName } from '../core/events/event-map.ts'
 import { channelPrefix } from '../core/events.ts'
 
 /**

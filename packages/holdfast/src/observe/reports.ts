@@ -5,17 +5,17 @@ import { observeFollowers, observeKeys, observeUsage } from './book-reports.ts'
 import { observeClaims } from './claims.ts'
 import { observeLeases, observeSchedules } from './coordination.ts'
 import { observeAccount, observeBooks, observeHolds } from './ledger.ts'
-import type { Observer } from './observer.ts'
-import { observeTransactions } from './transactions.ts'
-import { optionsGiven } from '../core/known-options.ts'
 import {
   accountAddress,
   accountOptions,
   daysOptions,
   keysPage,
   limitOptions,
+  type Observer,
   ticksOptions,
-} from './known-options.ts'
+} from './observer.ts'
+import { observeTransactions } from './transactions.ts'
+import { optionsGiven } from '../core/options/known-options.ts'
 
 /** What an observer reads besides locks. */
 export type Reports = Pick<

@@ -1,8 +1,9 @@
+import { sessionAdvice } from '../blocking/advice.ts'
+import { adviceWords } from '../engines/postgres/observe/advice-words.ts'
 import { splitApplication } from '../engines/postgres/tx/activity.ts'
 import { readTransactions } from '../engines/postgres/observe/transactions.ts'
 import { lengthText, limitOf, type Looking, read, withoutNulls } from './answer.ts'
 import { look } from './look.ts'
-import { sessionAdvice } from './advice.ts'
 import type { Advice, ObservedSession, TransactionReport } from './model.ts'
 
 interface StoredSession {
@@ -63,17 +64,20 @@ function sessionOf(stored: StoredSession): ObservedSession {
     blockedBy: blocks,
     waiters: 0,
     hidden: false,
-    advice: sessionAdvice({
-      pid: stored.pid,
-      state: state ?? 'unknown',
-      stateMs: stateMs ?? 0,
-      transactionMs: stored.transactionMs,
-      holds: [],
-      waitsFor: undefined,
-      blockedBy: blocks,
-      waiters: 0,
-      inCircle: false,
-    }),
+    advice: sessionAdvice(
+      {
+        pid: stored.pid,
+        state: state ?? 'unknown',
+        stateMs: stateMs ?? 0,
+        transactionMs: stored.transactionMs,
+        holds: [],
+        waitsFor: undefined,
+        blockedBy: blocks,
+        waiters: 0,
+        inCircle: false,
+      },
+      adviceWords,
+    ),
   }
 }
 

@@ -1,13 +1,12 @@
 import { isAnyArrayBuffer } from 'node:util/types'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { asResponse, type HttpAnswer, problem, sent } from '../core/http-answer.ts'
-import type { Once, OnceAnswer } from './index.ts'
+import { asResponse, type HttpAnswer, problem, sent } from '../core/errors/http-answer.ts'
+import type { Once, OnceAnswer } from './once.ts'
 import { assertKept } from './answer-body.ts'
 import { bytesAsData, bytesOf, fingerprintOf, keyText } from './names.ts'
-import { assertFunction, assertText } from '../core/given.ts'
-import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
-import { idempotencyOptions } from './known-options.ts'
+import { assertFunction, notGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** Settings of the middleware. `R` is the framework's own request. */
 export interface IdempotencyOptions<R> {
@@ -32,6 +31,14 @@ export interface IdempotencyOptions<R> {
   readonly header?: string
 }
 
+const idempotencyOptions: KnownOptions<IdempotencyOptions<never>> = {
+  scope: 'function',
+  required: 'boolean',
+  keep: 'checked',
+  keepIf: 'function',
+  header: 'checked',
+}
+
 /** A request, whatever framework it came through. */
 interface Asked {
   readonly key: string | undefined
@@ -53,6 +60,8 @@ class NotKept extends Error {
   }
 }
 
+/** What HTTP calls a token. Under no name nothing would be found, and every request would be a new one. */
+const headerName = /^[\w!#$%&'*+.^`|~-]+$/
 const replayedHeader = 'idempotency-replayed'
 const longestKey = 255
 
@@ -61,7 +70,9 @@ function checked<R>(handler: unknown, given: IdempotencyOptions<R>): Idempotency
   const options = optionsGiven(given, idempotencyOptions as KnownOptions<typeof given>)
   assertFunction(handler, 'handler')
   assertFunction(options.scope, 'scope')
-  assertText(options.header, 'header')
+  const { header = defaultHeader } = options
+  if (typeof header !== 'string' || !headerName.test(header))
+    throw notGiven('header', 'the name of a header')
   if (options.keep !== undefined) durationMs(options.keep, 'keep')
   return options
 }
@@ -260,8 +271,9 @@ export async function idempotentAnswer<Tx, R extends ParsedRequest>(
   once: Once<Tx>,
   request: R,
   work: (tx: Tx) => Promise<HttpAnswer>,
-  options: IdempotencyOptions<R>,
+  given: IdempotencyOptions<R>,
 ): Promise<HttpAnswer> {
+  const options = checked(work, given)
   const header = (name: string): string | undefined => {
     const value = request.headers[name.toLowerCase()]
     return typeof value === 'string' ? value : value?.[0]

@@ -2,6 +2,7 @@ import { channels } from '../core/events.ts'
 import type { AccountId } from '../ledger/account-id.ts'
 import type { Refused, Verdict } from '../ledger/verdict.ts'
 import { invalid } from '../ledger/calendar.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** Settings of the cache of refusals. */
 export interface DenyCacheOptions {
@@ -12,6 +13,11 @@ export interface DenyCacheOptions {
   readonly forMs: number
   /** How many refusals are remembered at most. @defaultValue 10 000 */
   readonly size?: number
+}
+
+export const denyCacheOptions: KnownOptions<DenyCacheOptions> = {
+  forMs: 'checked',
+  size: 'checked',
 }
 
 /** What is asked for, as far as the cache has to know. */

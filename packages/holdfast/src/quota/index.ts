@@ -1,17 +1,22 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { accountId, refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
   type AmountOf,
   amountReader,
+  amounts,
+  holdOptions as anyHoldOptions,
   calledWith,
   type InTransaction,
   type LineOptions,
-  type OperationOptions,
+  lineOptions,
   type PreparedLine,
+  type RefundOptions,
+  refundOptions,
   single,
   type TakeOptions,
+  takeOptions,
 } from '../ledger/book.ts'
 import type { BookDeclaration } from '../ledger/declaration.ts'
 import {
@@ -19,22 +24,22 @@ import {
   type Hold,
   type HoldPolicy,
   type Holds,
-  type WithHoldOptions,
+  late,
+  overrun,
   withHold,
+  type WithHoldOptions,
 } from '../ledger/holds.ts'
 import { invalid } from '../ledger/calendar.ts'
 import type { Kernel } from '../ledger/kernel.ts'
 import { type Amount, amountText, flags, type Key, kinds, nameText } from '../ledger/operation.ts'
 import type { Verdict } from '../ledger/verdict.ts'
-import { DenyCache, type DenyCacheOptions } from './deny-cache.ts'
+import { DenyCache, type DenyCacheOptions, denyCacheOptions } from './deny-cache.ts'
 import { createQuotaUpkeep, type QuotaUpkeep } from './quota-upkeep.ts'
 import { type QuotaLine, type Window, windowOf } from './window.ts'
-import { objectGiven } from '../core/given.ts'
-import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
-import { consumeOptions, holdOptions, quotaOptions } from './known-options.ts'
-import { lineOptions, refundOptions } from '../ledger/known-options.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
-export type { LineOptions } from '../ledger/book.ts'
+export type { LineOptions, RefundOptions } from '../ledger/book.ts'
 export type { DenyCacheOptions } from './deny-cache.ts'
 export type { PeekOptions, QuotaUpkeep, UsedRow } from './quota-upkeep.ts'
 export type { Period } from '../ledger/calendar.ts'
@@ -78,10 +83,29 @@ export interface HoldOptions extends Omit<ConsumeOptions, 'upTo'> {
   readonly ttl: Duration
 }
 
-/** Options of `refund`. */
-export interface RefundOptions extends OperationOptions {
-  /** The operation that is given back, wholly or in part; never more than it took. */
-  readonly of: string
+const quotaOptions: KnownOptions<QuotaOptions<AmountKind>> = {
+  name: 'checked',
+  limit: 'checked',
+  per: 'checked',
+  timeZone: 'checked',
+  rolling: 'checked',
+  rate: 'checked',
+  burst: 'checked',
+  overage: 'boolean',
+  amounts: amounts,
+  denyCache: denyCacheOptions,
+  overrun: overrun,
+  late: late,
+}
+
+const consumeOptions: KnownOptions<ConsumeOptions> = {
+  ...takeOptions,
+  freshId: 'boolean',
+}
+
+const holdOptions: KnownOptions<HoldOptions> = {
+  ...anyHoldOptions,
+  freshId: 'boolean',
 }
 
 /** `used + cost <= limit`, exact under any concurrency. */

@@ -1,10 +1,21 @@
 import { accountId } from '../ledger/account-id.ts'
-import { type AdjustOptions, adjustment } from '../ledger/adjusting.ts'
-import { calledWith, type InTransaction, type OperationOptions, single } from '../ledger/book.ts'
+import { adjustment, type AdjustOptions, adjustOptions } from '../ledger/adjusting.ts'
+import {
+  calledWith,
+  type InTransaction,
+  type OperationOptions,
+  operationOptions,
+  single,
+} from '../ledger/book.ts'
 import { invalid } from '../ledger/calendar.ts'
 import type { Kernel } from '../ledger/kernel.ts'
 import { setLimit } from '../ledger/limit.ts'
-import { assertRows, type Opened, type OpeningOptions, openAccounts } from '../ledger/opening.ts'
+import {
+  assertRows,
+  type Opened,
+  type OpeningOptions,
+  openAccounts,
+} from '../ledger/upkeep/opening.ts'
 import {
   type Amount,
   amountText,
@@ -13,13 +24,11 @@ import {
   type Line,
   nameText,
 } from '../ledger/operation.ts'
-import { type Peek, peek } from '../ledger/peek.ts'
+import { type Peek, peek } from '../ledger/reads/peek.ts'
 import type { AmountReader, Verdict } from '../ledger/verdict.ts'
 import { type WindowLines } from './window.ts'
-import { objectGiven } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { peekOptions } from './known-options.ts'
-import { adjustOptions, operationOptions } from '../ledger/known-options.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** Options of `peek`. */
 export interface PeekOptions {
@@ -27,6 +36,11 @@ export interface PeekOptions {
   readonly cost?: Amount
   /** The scope it is used with. @defaultValue the key */
   readonly scope?: string
+}
+
+const peekOptions: KnownOptions<PeekOptions> = {
+  cost: 'checked',
+  scope: 'checked',
 }
 
 /** How much of a quota was used before its history here begins. */

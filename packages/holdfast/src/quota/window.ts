@@ -1,4 +1,4 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { assertPeriod, assertTimeZone, invalid, type Period } from '../ledger/calendar.ts'
 import { type Amount, amountText, flags, type Line } from '../ledger/operation.ts'
 

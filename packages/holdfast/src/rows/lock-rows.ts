@@ -1,29 +1,13 @@
-import type { CallSite } from '../core/call-site.ts'
-import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
+import type { CallSite } from '../core/locks/call-site.ts'
+import type { Driver, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
-import type { WaitTerms } from '../core/wait.ts'
-import {
-  rowLockHolders,
-  rowShareHolders,
-  tableLockHolders,
-} from '../engines/postgres/rows/row-blockers.ts'
-import {
-  type RowAnswer,
-  type RowStrength,
-  type RowTarget,
-  modeOf,
-  readKeys,
-  rowAnswer,
-  rowLockStatement,
-} from '../engines/postgres/rows/rows.ts'
-import { withOperators } from '../engines/postgres/sql/own-operators.ts'
-import { displayName, keyFields, type KeyOptions, type RowKey } from './row-key.ts'
-import { askBeside } from './contention.ts'
-import { LimitedWait } from './limited-wait.ts'
-import { watchRowOrder } from './row-order.ts'
+import { displayName } from '../core/table-name.ts'
+import type { WaitTerms } from '../core/options/wait.ts'
+import type { RowAnswer, RowEngine, RowStrength, RowTarget } from './engine.ts'
+import { keyFields, type KeyOptions, type RowKey } from './row-key.ts'
 import type { RowWait } from './row-wait.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** How rows are locked. */
 export interface LockRowsOptions extends KeyOptions {
@@ -45,6 +29,15 @@ export interface LockRowsOptions extends KeyOptions {
   readonly keepTransaction?: boolean
 }
 
+export const lockRowsOptions: KnownOptions<LockRowsOptions> = {
+  strength: 'checked',
+  wait: 'checked',
+  keepTransaction: 'boolean',
+  expectAll: 'boolean',
+  columns: 'texts',
+  keyColumns: 'texts',
+}
+
 /** What was locked and what was not. */
 export interface LockedRows<R, K> {
   /**
@@ -64,11 +57,6 @@ export interface LockedRows<R, K> {
   readonly skipped: readonly K[]
 }
 
-const patience = { wait: 'wait', skip: 'skip', nowait: 'fail' } as const
-
-/** SAVEPOINT outside a transaction. */
-const noTransaction = '25P01'
-
 /** One call of `rows.lock`, its options resolved. */
 export interface RowLockCall {
   readonly target: RowTarget
@@ -84,61 +72,21 @@ export interface RowLockCall {
 
 /** Locks rows in a transaction and says what became of each row, in the order of the keys. */
 export async function lockRows<Tx>(
+  engine: RowEngine,
   driver: Driver<Tx>,
   transaction: Transaction<Tx>,
   call: RowLockCall,
 ): Promise<readonly RowAnswer[]> {
   const subject = displayName(call.target.table)
   assertMaybeOpen(transaction, subject)
-  const keysJson = JSON.stringify(call.keys.map((key) => keyFields(key, call.target)))
-  if (call.keys.length === 0) return []
-  const { strength, columns, versionColumn } = call
-  const target = await withOperators(driver, transaction, call.target)
-  const waiting = new LimitedWait(driver, transaction, {
-    table: target.table,
-    wait: call.wait,
-    does: 'lock',
-  })
-  const take = async (inner: Transaction<Tx>): Promise<readonly Row[]> =>
-    await waiting.query(inner, (unsure) =>
-      rowLockStatement({
-        target,
-        keysJson,
-        keyCount: call.keys.length,
-        strength,
-        patience: patience[call.wait.how],
-        columns,
-        versionColumn,
-        unsure,
-      }),
-    )
+  const keys = call.keys.map((key) => keyFields(key, call.target))
+  if (keys.length === 0) return []
   const began = performance.now()
-  let rows: readonly Row[]
-  try {
-    rows = call.keepTransaction ? await transaction.nested(take) : await take(transaction)
-  } catch (error) {
-    const failure = await waiting.failure(
-      error,
-      [
-        (waiter) => tableLockHolders(target.table, 'row share', waiter),
-        (waiter) => rowLockHolders(target, keysJson, waiter),
-        (waiter) => rowShareHolders(target, keysJson, strength, waiter),
-      ],
-      call.keepTransaction ? transaction : undefined,
-    )
-    throw await named(driver, failure, subject, readKeys(target, keysJson))
-  }
-  const answers = rows.map(rowAnswer)
+  const answers = await engine.lock(driver, transaction, { ...call, keys })
   if (new Set(answers.map(({ positions }) => positions[0])).size < answers.length) {
     throw holdfastError('ROWS_KEY_INVALID', {
       details: { subject: `${subject}: the key columns do not identify one row` },
     })
-  }
-  if (answers.some(({ locked }) => locked)) {
-    const waits = call.wait.how === 'wait'
-    const { table } = call.target
-    const { site } = call
-    watchRowOrder(driver, rows[0]?.['#marked'], { table, mode: modeOf(call.strength), waits, site })
   }
   if (channels.rowsLocked.hasSubscribers) tellLocked(subject, call, answers, began)
   return answers
@@ -162,24 +110,4 @@ export function assertMaybeOpen<Tx>(transaction: Transaction<Tx>, subject: strin
   if (transaction.state() === 'none') {
     throw holdfastError('ROWS_OUTSIDE_TRANSACTION', { details: { subject } })
   }
-}
-
-async function named<Tx>(
-  driver: Driver<Tx>,
-  error: unknown,
-  subject: string,
-  reading: Statement,
-): Promise<unknown> {
-  const state = sqlStateOf(error)
-  if (state === noTransaction) {
-    return holdfastError('ROWS_OUTSIDE_TRANSACTION', { cause: error, details: { subject } })
-  }
-  // Class 22: the server could not read a key as the type of its column, if it cannot read it by itself either. Otherwise
-  // something else of the table failed, such as a policy.
-  if (state?.startsWith('22') !== true) return error
-  const isReadable = await askBeside(driver, async (transaction) => transaction.query(reading))
-  if (isReadable === undefined) {
-    return holdfastError('ROWS_KEY_INVALID', { cause: error, details: { subject } })
-  }
-  return error
 }

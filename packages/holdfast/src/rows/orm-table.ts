@@ -1,5 +1,7 @@
+import type { Driver } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import type { TableName } from '../engines/postgres/sql/identifier.ts'
+import type { TableName } from '../core/table-name.ts'
+import type { RowTarget } from './engine.ts'
 
 /** A table of Drizzle, as `pgTable()` makes it. */
 export interface DrizzleTable {
@@ -37,8 +39,41 @@ export interface PrismaTable {
 export type OrmTable = DrizzleTable | TypeOrmTable | MikroOrmTable | SequelizeTable | PrismaTable
 
 /** Its names in the database; no key columns where the ORM does not say them. */
-export interface OrmNames extends TableName {
+export interface OrmNames extends ModelName {
   readonly keyColumns: readonly string[]
+}
+
+/** A table by name, or by what its model says: the handle of the transaction may say more. */
+export interface ModelName extends TableName {
+  readonly placedByHandle?: true
+}
+
+/**
+ * The table that the ORM itself uses in this transaction. A schema that only the handle knows must not be guessed: a
+ * table of the same name in the search path would be locked and changed instead.
+ *
+ * @throws OPTION_INVALID
+ */
+export function placedTable<Tx>(driver: Driver<Tx>, tx: Tx, model: ModelName): TableName {
+  const { placedByHandle = false, ...table } = model
+  if (!placedByHandle) return table
+  if (driver.schemaOf !== undefined) return inSchema(table.table, driver.schemaOf(tx, table.schema))
+  if (table.schema !== undefined && table.schema !== chosenLater) return table
+  const subject =
+    'the schema of this entity is chosen by its entity manager, and the transaction is not of MikroORM; use { schema, table }'
+  throw holdfastError('OPTION_INVALID', { details: { option: 'table', subject } })
+}
+
+/** The rows of a call, in that table. */
+export function placed<Tx, T extends RowTarget>(driver: Driver<Tx>, tx: Tx, target: T): T {
+  return { ...target, table: placedTable(driver, tx, target.table) }
+}
+
+/** MikroORM's word for it. */
+const chosenLater = '*'
+
+function inSchema(table: string, schema: string | undefined): TableName {
+  return schema === undefined ? { table } : { schema, table }
 }
 
 const drizzleName: symbol = Symbol.for('drizzle:Name')
@@ -93,15 +128,7 @@ function ofTypeOrm({ tableName, schema, primaryColumns }: TypeOrmTable): OrmName
 function ofMikroOrm({ tableName, schema, primaryKeys, properties }: MikroOrmTable): OrmNames {
   const names = properties as Record<string, { readonly fieldNames?: readonly string[] }>
   const keys = primaryKeys.flatMap((key) => names[key]?.fieldNames ?? [key])
-  if (schema === '*') {
-    throw holdfastError('OPTION_INVALID', {
-      details: {
-        option: 'table',
-        subject: 'the schema of this entity is chosen by its entity manager; use { schema, table }',
-      },
-    })
-  }
-  return named(tableName, schema, keys)
+  return { ...named(tableName, schema, keys), placedByHandle: true }
 }
 
 interface PrismaModel {
@@ -121,12 +148,12 @@ function ofPrisma({ $name: name, $parent: client }: Fields): OrmNames | undefine
   return named(model.dbName ?? name, schema, id === undefined ? [] : [id.dbName ?? 'id'])
 }
 
-/** `new PrismaPg(…, { schema })`: where models without `@@schema` are. */
+/** `new PrismaPg(…, { schema })`: where models without `@@schema` are. Prisma names one always, whatever the search path is. */
 function schemaOfAdapter(client: unknown): unknown {
   const { _engineConfig: config } = client as {
     readonly _engineConfig?: { readonly adapter?: { readonly options?: { schema?: unknown } } }
   }
-  return config?.adapter?.options?.schema
+  return config?.adapter?.options?.schema ?? 'public'
 }
 
 function named(table: unknown, schema: unknown, keyColumns: readonly string[]): OrmNames {

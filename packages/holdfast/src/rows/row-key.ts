@@ -1,11 +1,10 @@
 import { holdfastError } from '../core/errors.ts'
 import { isStorable } from '../core/storable.ts'
-import type { TableName } from '../engines/postgres/sql/identifier.ts'
-import type { RowTarget } from '../engines/postgres/rows/rows.ts'
-import { assertTexts, objectGiven } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { tableFields } from './known-options.ts'
-import { ormNames, type OrmTable } from './orm-table.ts'
+import type { TableName } from '../core/table-name.ts'
+import type { KeyFields, RowTarget } from './engine.ts'
+import { assertTexts, objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
+import { type ModelName, ormNames, type OrmTable } from './orm-table.ts'
 
 /** One value of a key. The server gives it the column's type; other types are passed as text. */
 export type KeyValue = string | number | bigint | boolean
@@ -20,6 +19,11 @@ export type RowKey = KeyValue | Readonly<Record<string, KeyValue>>
  * Sequelize, what TypeORM's or MikroORM's `getMetadata()` gives; its names in the database count.
  */
 export type TableInput = string | TableName | OrmTable
+
+const tableFields: KnownOptions<TableName> = {
+  schema: 'checked',
+  table: 'checked',
+}
 
 /**
  * The same where the client knows its tables by name: of Kysely's `Transaction<DB>` those of `DB`. A function for any
@@ -53,7 +57,7 @@ export function rowTarget(table: TableInput, given?: readonly string[]): RowTarg
   return { table: tableName(table), keyColumns }
 }
 
-export function tableName(table: TableInput): TableName {
+export function tableName(table: TableInput): ModelName {
   const known = ormNames(table)
   if (known !== undefined) {
     const { keyColumns: _, ...name } = known
@@ -81,13 +85,8 @@ export function tableName(table: TableInput): TableName {
   return { table }
 }
 
-/** The table as people write it, for messages. */
-export function displayName({ schema, table }: TableName): string {
-  return schema === undefined ? table : `${schema}.${table}`
-}
-
 /** The key columns of one key as text, which is what the server types best. */
-export function keyFields(key: RowKey, { keyColumns }: RowTarget): Record<string, string> {
+export function keyFields(key: RowKey, { keyColumns }: RowTarget): KeyFields {
   if (typeof key !== 'object' || key === null) {
     if (keyColumns.length !== 1) throw invalidKey('a value for each key column')
     return { [String(keyColumns[0])]: valueText(key) }

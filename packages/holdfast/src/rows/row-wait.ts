@@ -1,4 +1,4 @@
-import type { Wait, WaitWord } from '../core/wait.ts'
+import type { Wait, WaitWord } from '../core/options/wait.ts'
 
 /**
  * What to do when a row is locked by someone else: wait for so long (`'2 s'`, or milliseconds) for all rows

@@ -1,24 +1,13 @@
-import type { CallSite } from '../core/call-site.ts'
+import type { CallSite } from '../core/locks/call-site.ts'
 import type { Driver, Row, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
-import { atMost, type WaitTerms } from '../core/wait.ts'
-import {
-  rowLockHolders,
-  rowShareHolders,
-  tableLockHolders,
-} from '../engines/postgres/rows/row-blockers.ts'
-import {
-  readVersion,
-  updateVersion,
-  type VersionedTarget,
-} from '../engines/postgres/rows/row-version.ts'
-import { withOperators } from '../engines/postgres/sql/own-operators.ts'
-import { LimitedWait } from './limited-wait.ts'
+import { assertText, objectGiven } from '../core/options/given.ts'
+import { displayName } from '../core/table-name.ts'
+import { atMost, type WaitTerms } from '../core/options/wait.ts'
+import type { RowEngine, SetValues, VersionedRow, VersionedTarget } from './engine.ts'
 import { assertMaybeOpen } from './lock-rows.ts'
-import type { TableWait } from './row-wait.ts'
 import {
-  displayName,
   keyFields,
   type KeyOptions,
   type RowKey,
@@ -26,9 +15,8 @@ import {
   type TableInput,
   valueText,
 } from './row-key.ts'
-import { watchRowOrder } from './row-order.ts'
-import { type SetValues, setJson } from './set-values.ts'
-import { assertText, objectGiven } from '../core/given.ts'
+import type { TableWait } from './row-wait.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** Where the version is. */
 export interface VersionOptions extends KeyOptions {
@@ -50,6 +38,19 @@ export interface VersionedUpdate extends VersionOptions {
    * @defaultValue '2 s', or what `createHoldfast` was given
    */
   readonly wait?: TableWait
+}
+
+export const versionOptions: KnownOptions<VersionOptions> = {
+  versionColumn: 'text',
+  keyColumns: 'texts',
+}
+
+export const versionedUpdate: KnownOptions<VersionedUpdate> = {
+  ...versionOptions,
+  version: 'checked',
+  set: 'checked',
+  columns: 'texts',
+  wait: 'checked',
 }
 
 /** `updateVersioned` with its options resolved. */
@@ -76,47 +77,26 @@ export function versionedTarget(table: TableInput, options: VersionOptions): Ver
 
 /** Changes the row if it still has the version; otherwise says why not. */
 export async function updateVersioned<Tx>(
+  engine: RowEngine,
   driver: Driver<Tx>,
   transaction: Transaction<Tx>,
   call: UpdateCall,
 ): Promise<Row> {
-  const { key, version } = call
+  const { target, columns, site } = call
   const set = objectGiven(call.set, 'set')
-  const subject = displayName(call.target.table)
+  const subject = displayName(target.table)
   assertMaybeOpen(transaction, subject)
-  if (Object.hasOwn(set, call.target.versionColumn)) {
+  if (Object.hasOwn(set, target.versionColumn)) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'set', subject: 'set names the version column, which is counted up' },
     })
   }
-  const fields = keyFields(key, call.target)
-  const soughtJson = JSON.stringify({
-    ...fields,
-    [call.target.versionColumn]: versionText(version),
-  })
-  const change = { soughtJson, setJson: setJson(set) }
+  const key = keyFields(call.key, target)
+  const version = versionText(call.version)
   const called = performance.now()
-  const target = await withOperators(driver, transaction, call.target)
-  const attempt = async (wait: WaitTerms): Promise<Row | undefined> => {
-    const waiting = new LimitedWait(driver, transaction, {
-      table: target.table,
-      wait,
-      does: 'change',
-    })
-    let rows: readonly Row[]
-    try {
-      rows = await waiting.query(transaction, (unsure) =>
-        updateVersion(target, change, Object.keys(set), call.columns, unsure),
-      )
-    } catch (error) {
-      const keysJson = JSON.stringify([fields])
-      throw await waiting.failure(error, [
-        (waiter) => tableLockHolders(target.table, 'row exclusive', waiter),
-        (waiter) => rowLockHolders(target, keysJson, waiter),
-        (waiter) => rowShareHolders(target, keysJson, 'no key update', waiter),
-      ])
-    }
-    const [changed, ...more] = rows.filter((row) => row['#version'] !== null)
+  const attempt = async (wait: WaitTerms): Promise<VersionedRow | undefined> => {
+    const change = { target, key, version, set, columns, wait, site }
+    const [changed, ...more] = await engine.change(driver, transaction, change)
     if (more.length > 0) {
       throw holdfastError('ROWS_KEY_INVALID', {
         details: {
@@ -128,9 +108,9 @@ export async function updateVersioned<Tx>(
   }
   /** Throws unless the row has that version. A statement of its own: at READ COMMITTED it sees what an update was beaten by. */
   const assertVersion = async (): Promise<void> => {
-    const [found] = await transaction.query(readVersion(target, JSON.stringify(fields), []))
-    const foundVersion = found === undefined ? undefined : String(found['#version'])
-    if (foundVersion !== valueText(version)) throw versionConflict(target, foundVersion)
+    const found = await engine.read(driver, transaction, { target, key, columns: [] })
+    if (found === undefined) throw versionConflict(target, undefined)
+    if (found.version !== version) throw versionConflict(target, found.version ?? 'NULL')
   }
   let changed = await attempt(call.wait)
   if (changed === undefined) {
@@ -144,15 +124,8 @@ export async function updateVersioned<Tx>(
     throw changeSuppressed(target)
   }
   // A trigger has put the old row, or the old version, in the place of the new one.
-  if (String(changed['#version']) === valueText(version)) throw changeSuppressed(target)
-  const { '#limited': _, '#marked': marked, '#version': __, ...row } = changed
-  watchRowOrder(driver, marked, {
-    table: target.table,
-    mode: 'exclusive',
-    waits: true,
-    site: call.site,
-  })
-  return row
+  if (changed.version === version) throw changeSuppressed(target)
+  return changed.row
 }
 
 function versionText(version: unknown): string {

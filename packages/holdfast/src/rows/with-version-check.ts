@@ -1,23 +1,23 @@
-import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
+import { rolledBack } from '../core/errors/commit-failure.ts'
+import type { Driver, Row } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
-import {
-  countVersion,
-  readVersion,
-  type VersionedTarget,
-} from '../engines/postgres/rows/row-version.ts'
-import type { RowAnswer } from '../engines/postgres/rows/rows.ts'
-import { tableLockHolders } from '../engines/postgres/rows/row-blockers.ts'
-import type { TableLockMode } from '../engines/postgres/rows/table-lock.ts'
+import { displayName } from '../core/table-name.ts'
+import { atMost, type WaitTerms } from '../core/options/wait.ts'
 import { type RetryInfo, retryDefaults, retrying } from '../tx/retry.ts'
-import { type RunOptions, runTransaction } from '../tx/run.ts'
-import { withOperators } from '../engines/postgres/sql/own-operators.ts'
+import { runTransaction } from '../tx/run.ts'
+import type { RowAnswer, RowEngine, VersionedTarget } from './engine.ts'
 import { lockRows } from './lock-rows.ts'
-import { displayName, keyFields, type RowKey } from './row-key.ts'
-import { atMost, type WaitTerms } from '../core/wait.ts'
-import { LimitedWait, type Waiting } from './limited-wait.ts'
+import { placed } from './orm-table.ts'
+import { keyFields, type RowKey } from './row-key.ts'
 import type { TableWait } from './row-wait.ts'
-import { changeSuppressed, type VersionOptions, versionConflict } from './update-versioned.ts'
-import { isTrue } from '../core/is-true.ts'
+import {
+  changeSuppressed,
+  versionConflict,
+  type VersionOptions,
+  versionOptions,
+} from './update-versioned.ts'
+import { type RunOptions, runOptions } from '../tx/run-options.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** What `work` is told besides the row. */
 export interface WorkAttempt {
@@ -50,6 +50,19 @@ export interface VersionCheck<Tx, R, Result, Written> extends VersionOptions {
   readonly transaction?: Omit<RunOptions, 'signal'>
 }
 
+export const versionCheck: KnownOptions<VersionCheck<never, never, never, never>> = {
+  ...versionOptions,
+  work: 'function',
+  write: 'function',
+  attempts: 'checked',
+  countVersion: 'boolean',
+  wait: 'checked',
+  columns: 'texts',
+  signal: 'signal',
+  onRetry: 'function',
+  transaction: runOptions,
+}
+
 /** `withVersionCheck` with its options resolved. */
 export interface CheckedCall<Tx> extends Omit<VersionCheck<Tx, Row, unknown, unknown>, 'wait'> {
   readonly target: VersionedTarget
@@ -62,6 +75,7 @@ export interface CheckedCall<Tx> extends Omit<VersionCheck<Tx, Row, unknown, unk
  * under the lock, before `write` runs; then the whole is repeated or given up.
  */
 export async function withVersionCheck<Tx>(
+  engine: RowEngine,
   driver: Driver<Tx>,
   call: CheckedCall<Tx>,
 ): Promise<unknown> {
@@ -73,7 +87,7 @@ export async function withVersionCheck<Tx>(
   }
   // The work may be slow by design, so only the number of attempts is limited, not their time.
   const policy = { ...retryDefaults, attempts, budgetMs: Infinity, on: ['ROWS_VERSION_CONFLICT'] }
-  return retrying((attempt) => once(driver, call, attempt), {
+  return retrying((attempt) => once(engine, driver, call, attempt), {
     policy,
     patient: { codes: [], forMs: 0 },
     signal,
@@ -82,28 +96,25 @@ export async function withVersionCheck<Tx>(
 }
 
 async function once<Tx>(
+  engine: RowEngine,
   driver: Driver<Tx>,
   call: CheckedCall<Tx>,
   attempt: number,
 ): Promise<unknown> {
-  const { key, signal } = call
-  let { target } = call
-  const fields = keyFields(key, target)
+  const { columns, signal } = call
+  const key = keyFields(call.key, call.target)
   const run: RunOptions = {
     ...call.transaction,
     ...(signal === undefined ? {} : { signal }),
   }
   // A transaction for one read, because it refuses to start inside another one: better before the
   // slow work than after it.
-  const [found] = await runTransaction(
+  const { target, found } = await runTransaction(
     driver,
     async (transaction) => {
-      target = await withOperators(driver, transaction, target)
-      return await limited(driver, transaction, call, {
-        does: 'lock',
-        mode: 'access share',
-        statement: readVersion(target, JSON.stringify(fields), call.columns),
-      })
+      const target = placed(driver, transaction.native, call.target)
+      const reading = { target, key, columns, wait: call.wait }
+      return { target, found: await engine.readWithin(driver, transaction, reading) }
     },
     run,
     undefined,
@@ -113,8 +124,8 @@ async function once<Tx>(
     const details = { subject: displayName(target.table), missing: 1, skipped: 0 }
     throw holdfastError('ROWS_MISSING', { details })
   }
-  const { '#version': version, ...row } = found
-  if (typeof version !== 'string') {
+  const { version, row } = found
+  if (version === undefined) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'versionColumn', subject: 'the version of the row is NULL' },
     })
@@ -124,12 +135,12 @@ async function once<Tx>(
     driver,
     async (transaction) => {
       const lock = async (wait: WaitTerms): Promise<RowAnswer | undefined> => {
-        const [answer] = await lockRows(driver, transaction, {
+        const [answer] = await lockRows(engine, driver, transaction, {
           target,
-          keys: [key],
+          keys: [call.key],
           strength: 'no key update',
           wait,
-          columns: call.columns,
+          columns,
           versionColumn: target.versionColumn,
           keepTransaction: false,
           // The first lock of its transaction: there is no order to tell.
@@ -139,11 +150,9 @@ async function once<Tx>(
       }
       /** Throws unless the row can be seen as it was read. */
       const assertThere = async (): Promise<void> => {
-        const [seen] = await transaction.query(readVersion(target, JSON.stringify(fields), []))
-        const there = seen?.['#version']
-        if (there === version) return
-        const found = typeof there === 'string' ? there : 'NULL'
-        throw versionConflict(target, seen === undefined ? undefined : found)
+        const seen = await engine.read(driver, transaction, { target, key, columns: [] })
+        if (seen === undefined) throw versionConflict(target, undefined)
+        if (seen.version !== version) throw versionConflict(target, seen.version ?? 'NULL')
       }
       const asked = performance.now()
       let locked = await lock(call.wait)
@@ -160,13 +169,9 @@ async function once<Tx>(
       if (locked.version !== version) throw versionConflict(target, locked.version ?? 'NULL')
       const written = await call.write(transaction.native, locked.row, result)
       if (call.countVersion !== false) {
-        const sought = { ...fields, [target.versionColumn]: version }
-        const [counted] = await limited(driver, transaction, call, {
-          does: 'change',
-          mode: 'row exclusive',
-          statement: countVersion(target, JSON.stringify(sought)),
-        })
-        if (isTrue(counted?.['suppressed'])) throw changeSuppressed(target)
+        const counting = { target, key, columns: [], version, wait: call.wait }
+        const counted = await engine.count(driver, transaction, counting).catch(afterWrite)
+        if (counted === 'suppressed') throw changeSuppressed(target)
       }
       return written
     },
@@ -176,24 +181,6 @@ async function once<Tx>(
   )
 }
 
-interface LimitedStatement {
-  readonly does: Waiting['does']
-  /** How it locks the table. */
-  readonly mode: TableLockMode
-  readonly statement: Statement
-}
-
-/** For what waits for nobody but those who have locked the whole table, or an index of it. */
-async function limited<Tx>(
-  driver: Driver<Tx>,
-  transaction: Transaction<Tx>,
-  { target: { table }, wait }: CheckedCall<Tx>,
-  { does, mode, statement }: LimitedStatement,
-): Promise<readonly Row[]> {
-  const waiting = new LimitedWait(driver, transaction, { table, wait, does, ours: true })
-  try {
-    return await waiting.query(transaction, () => statement)
-  } catch (error) {
-    throw await waiting.failure(error, [(waiter) => tableLockHolders(table, mode, waiter)])
-  }
+function afterWrite(error: unknown): never {
+  throw rolledBack(error)
 }

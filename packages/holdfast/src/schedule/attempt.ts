@@ -1,15 +1,21 @@
-import { errorText } from '../core/error-text.ts'
+import { errorText } from '../core/errors/error-text.ts'
 import { randomUUID } from 'node:crypto'
 import { fullJitterMs } from '../core/backoff.ts'
 import type { Driver } from '../core/driver.ts'
 import { isHoldfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
 import { handlerPlacesOf } from '../core/handler-places.ts'
-import { type Span, traced } from '../core/tracing.ts'
-import type { TickClaim, TickKey } from '../engines/postgres/schedule/schedule.ts'
+import { type Span, traced } from '../core/events/tracing.ts'
 import { runTransaction } from '../tx/run.ts'
+import type {
+  ClaimAnswer,
+  FinishAnswer,
+  TickBoard,
+  TickClaim,
+  TickFailure,
+  TickKey,
+} from './engine.ts'
 import type { LeasedTick, Settings, Tick, Transactional } from './options.ts'
-import type { ClaimAnswer, FinishAnswer, TickBoard } from './tick-board.ts'
 import { keepTick } from './tick-lease.ts'
 
 /** As long as a pool is waited for. */
@@ -272,7 +278,7 @@ export class Attempts<Tx> {
     }
   }
 
-  #failure(error: unknown, attempt: number): { error: string; retryMs: number | undefined } {
+  #failure(error: unknown, attempt: number): TickFailure {
     const { attempts, retryAfterMs } = this.#settings
     const capMs = Math.min(longestPauseMs, retryAfterMs * 2 ** (attempt - 1))
     return {

@@ -1,11 +1,10 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isName, mostNameBytes } from '../core/storable.ts'
-import { nowait, waitTerms } from '../core/wait.ts'
+import { nowait, waitTerms } from '../core/options/wait.ts'
 import { type Rule, ruleOf, ruleText, type When } from './rule.ts'
-import { assertFunction, objectGiven } from '../core/given.ts'
-import { assertOneOf, type KnownOptions, optionsGiven } from '../core/known-options.ts'
-import { atLeastOnceOptions, atMostOnceOptions, transactionalOptions } from './known-options.ts'
+import { assertFunction, objectGiven } from '../core/options/given.ts'
+import { assertOneOf, type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** What a handler is told about its tick. */
 export interface Tick {
@@ -107,6 +106,43 @@ export interface Transactional<Tx> extends RetriedOptions {
   readonly handler: (tx: Tx, tick: Tick) => unknown
 }
 
+const commonOptions: KnownOptions<CommonOptions & When> = {
+  name: 'checked',
+  missed: 'checked',
+  grace: 'checked',
+  jitter: 'checked',
+  wait: 'checked',
+  keep: 'checked',
+  holder: 'checked',
+  cron: 'checked',
+  timeZone: 'checked',
+  every: 'checked',
+}
+
+const atMostOnceOptions: KnownOptions<CommonOptions & When & AtMostOnce<never>> = {
+  ...commonOptions,
+  guarantee: 'checked',
+  overlap: 'checked',
+  lease: 'checked',
+  handler: 'function',
+}
+
+const atLeastOnceOptions: KnownOptions<CommonOptions & When & AtLeastOnce<never>> = {
+  ...atMostOnceOptions,
+  attempts: 'checked',
+  retryAfter: 'checked',
+}
+
+const transactionalOptions: KnownOptions<CommonOptions & When & Transactional<never>> = {
+  ...commonOptions,
+  guarantee: 'checked',
+  overlap: 'checked',
+  attempts: 'checked',
+  retryAfter: 'checked',
+  deadline: 'checked',
+  handler: 'function',
+}
+
 /** What a schedule is: when, what, and how surely. */
 export type ScheduleOptions<Tx> = CommonOptions &
   When &
@@ -119,7 +155,7 @@ export interface Settings<Tx> {
   /** The rule as observers read it. */
   readonly ruleText: string | null
   readonly work: AtMostOnce<Tx> | AtLeastOnce<Tx> | Transactional<Tx>
-  readonly overlap: number
+  readonly overlap: Overlap
   readonly missed: Missed
   readonly graceMs: number
   readonly jitterMs: number
@@ -173,7 +209,7 @@ export function settingsOf<Tx>(given: ScheduleOptions<Tx>, holder: string): Sett
     rule: ruleOf(options),
     ruleText: ruleText(options, jitterMs),
     work: options,
-    overlap: overlaps.indexOf(overlap),
+    overlap,
     missed,
     graceMs: durationMs(grace, 'grace'),
     jitterMs,
@@ -185,6 +221,15 @@ export function settingsOf<Tx>(given: ScheduleOptions<Tx>, holder: string): Sett
     waitMs: options.wait === undefined ? undefined : waitMsOf(options.wait),
     holder: nameOf(options.holder ?? holder, 'holder'),
   }
+}
+
+/**
+ * Checks options of a schedule before there is one: for whoever takes them in advance, as a decorator does.
+ *
+ * @throws OPTION_INVALID
+ */
+export function assertScheduleOptions<Tx>(options: ScheduleOptions<Tx>): void {
+  settingsOf(options, 'nobody')
 }
 
 /** Milliseconds; none at all for `nowait`. */

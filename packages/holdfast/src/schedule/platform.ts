@@ -1,7 +1,6 @@
 import { holdfastError } from '../core/errors.ts'
 import type { TickOutcome } from './attempt.ts'
-import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
-import { cronHandlerOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** The part of a schedule that a platform's cron needs. */
 export interface FiredByRequest {
@@ -37,6 +36,10 @@ export function scheduledTimeOf(request: CronRequest): string | undefined {
 export interface CronHandlerOptions<R extends CronRequest> {
   /** Where the scheduled time is, if not in a header that `scheduledTimeOf` knows. */
   readonly scheduledAt?: (request: R) => Date | string | number | undefined
+}
+
+const cronHandlerOptions: KnownOptions<CronHandlerOptions<never>> = {
+  scheduledAt: 'function',
 }
 
 /**

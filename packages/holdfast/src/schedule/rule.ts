@@ -1,5 +1,5 @@
 import { Cron } from 'croner'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 
 /** When a schedule ticks. Neither of them: only when it is asked to, by `fireAt` or `runNow`. */

@@ -1,13 +1,13 @@
 import { pause } from '../core/backoff.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
-import type { ScheduleTrouble } from '../core/event-map.ts'
+import type { ScheduleTrouble } from '../core/events/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { endedInTime, type StopOptions, type Stopped } from '../core/stopping.ts'
+import { endedInTime, type StopOptions, type Stopped } from '../core/options/stopping.ts'
 import type { Attempts, Halt, TickOutcome, WantedTick } from './attempt.ts'
 import { type DueTicks, dueTicks } from './due-ticks.ts'
+import type { Look, TickBoard } from './engine.ts'
 import type { Settings } from './options.ts'
 import type { Rule } from './rule.ts'
-import type { Look, TickBoard } from './tick-board.ts'
 
 /** A schedule that is running in this process. */
 export interface RunningSchedule {
@@ -180,7 +180,7 @@ export class Runner<Tx> {
   async #run(wanted: DueTick): Promise<TickOutcome | undefined> {
     const { atUs } = wanted
     const running = this.#attempts.run(wanted, this.#halt)
-    if (this.#settings.overlap < 2) return this.#outcomeOf(await running, atUs)
+    if (this.#settings.overlap !== 'allow') return this.#outcomeOf(await running, atUs)
     const settled = running.catch((error: unknown) => this.#trouble(error, 0))
     this.#atWork.add(settled)
     void settled.finally(() => this.#atWork.delete(settled))

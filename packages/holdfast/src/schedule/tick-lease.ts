@@ -1,4 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
+import { LeaseKeeper, renewalsPerLease } from '../core/lease-keeper.ts'
 
 /** Keeps a tick ours while its handler is at work, and says so when it no longer is. */
 export interface TickLease {
@@ -6,53 +7,29 @@ export interface TickLease {
   stop(): void
 }
 
-/** Renewed so often that two renewals may fail before the lease ends. */
-const renewals = 3
-
-/**
- * Renews until stopped. `sinceMs` is the local monotonic time just before the claim was sent: the
- * lease ends no sooner than `leaseMs` after it, and when that much time has passed without a
- * renewal, the tick is taken to be lost, whether or not anybody else has it.
- */
+/** `sinceMs` is the local monotonic time just before the claim was sent. */
 export function keepTick(
   renew: () => Promise<boolean>,
   leaseMs: number,
   sinceMs: number,
 ): TickLease {
   const lost = new AbortController()
-  let timer: NodeJS.Timeout | undefined
-  let end: NodeJS.Timeout | undefined
-  let stopped = false
-  const stop = (): void => {
-    stopped = true
-    clearTimeout(timer)
-    clearTimeout(end)
+  const lose = (reason: string): void => {
+    if (keeper.stopped) return
+    keeper.stop()
+    lost.abort(holdfastError('SCHEDULE_TICK_LOST', { details: { subject: reason, reason } }))
   }
-  const lose = (reason: string, cause?: unknown): void => {
-    if (stopped) return
-    stop()
-    const details = { subject: reason, reason }
-    lost.abort(holdfastError('SCHEDULE_TICK_LOST', { details, cause }))
+  // While the database cannot be asked, the end of the lease decides.
+  const kept = {
+    lastsMs: leaseMs,
+    everyMs: leaseMs / renewalsPerLease,
+    async renew() {
+      const sentMs = performance.now()
+      if (await renew()) keeper.extend(sentMs)
+      else lose('somebody else has it')
+    },
+    over: () => lose('it could not be renewed in time'),
   }
-  const holdUntil = (momentMs: number): void => {
-    clearTimeout(end)
-    const leftMs = momentMs - performance.now()
-    end = setTimeout(() => lose('it could not be renewed in time'), Math.max(0, leftMs))
-  }
-  const again = (): void => {
-    timer = setTimeout(() => void extend(), leaseMs / renewals)
-  }
-  const extend = async (): Promise<void> => {
-    const beforeMs = performance.now()
-    try {
-      if (!(await renew())) lose('somebody else has it')
-      else if (!stopped) holdUntil(beforeMs + leaseMs)
-    } catch {
-      // The database cannot be asked. The end of the lease decides; until then it is tried again.
-    }
-    if (!stopped) again()
-  }
-  holdUntil(sinceMs + leaseMs)
-  again()
-  return { signal: lost.signal, stop }
+  const keeper = new LeaseKeeper(kept, sinceMs)
+  return { signal: lost.signal, stop: () => keeper.stop() }
 }

@@ -3,8 +3,7 @@ import { type AppObjects, grantTexts, takeExtra } from '../engines/postgres/sche
 import { objectsIn } from '../engines/postgres/schema/script.ts'
 import { inFolder, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { grantsOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** Who is to get what. */
 export interface GrantsOptions {
@@ -12,6 +11,11 @@ export interface GrantsOptions {
   readonly role: string
   /** @defaultValue 'holdfast' */
   readonly schema?: string
+}
+
+const grantsOptions: KnownOptions<GrantsOptions> = {
+  role: 'text',
+  schema: 'text',
 }
 
 /**

@@ -26,8 +26,7 @@ import { ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { changedMigrations, leftoverOf, newerThan } from './steps.ts'
 import { isTrue } from '../core/is-true.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { inspectOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** What is looked at. */
@@ -36,6 +35,11 @@ export interface InspectOptions {
   readonly schema?: string
   /** The application's role: its privileges are checked as well. */
   readonly role?: string
+}
+
+const inspectOptions: KnownOptions<InspectOptions> = {
+  schema: 'text',
+  role: 'text',
 }
 
 /**

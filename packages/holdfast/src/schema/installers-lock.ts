@@ -1,4 +1,4 @@
-import { lockKey } from '../core/lock-key.ts'
+import { lockKey } from '../core/locks/lock-key.ts'
 
 /** The number that installers of a schema of this name lock. */
 export function installersLock(schema: string): bigint {

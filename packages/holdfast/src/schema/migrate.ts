@@ -20,8 +20,7 @@ import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { isUpToDate, type Pending, pendingOf, type Step, stepsFor } from './steps.ts'
 import { isTrue } from '../core/is-true.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { migrateOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** How a schema is installed or brought up to date. */
@@ -32,6 +31,12 @@ export interface MigrateOptions {
   readonly repair?: boolean
   /** Called for each file right before it is applied. */
   readonly onProgress?: (file: string) => void
+}
+
+const migrateOptions: KnownOptions<MigrateOptions> = {
+  schema: 'text',
+  repair: 'boolean',
+  onProgress: 'function',
 }
 
 /** What was done. */

@@ -14,8 +14,7 @@ import { onlineTexts } from './online.ts'
 import { assertNotEmpty, ownFiles, type SchemaFiles } from './schema-files.ts'
 import { schemaName } from './schema-name.ts'
 import { stepsFor } from './steps.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { planOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** What a plan is for. */
 export interface PlanOptions {
@@ -28,6 +27,12 @@ export interface PlanOptions {
    * their own. @defaultValue true
    */
   readonly transaction?: boolean
+}
+
+const planOptions: KnownOptions<PlanOptions> = {
+  schema: 'text',
+  from: 'text',
+  transaction: 'boolean',
 }
 
 /**
@@ -90,7 +95,7 @@ function advice(online: readonly string[]): string {
   const lines = online.map(ended).join('\n\n').split('\n')
   return [
     '',
-    '-- On a table in use, first run the following statements one by one, outside of a transaction. They',
+    '-- On a table in use, first run the following statements one by one, outside a transaction. They',
     '-- stop nobody. Without them the script below builds the same indexes while writers wait.',
     '--',
     ...lines.map((line) => (line === '' ? '--' : `--   ${line}`)),

@@ -1,10 +1,9 @@
-import type { Duration } from '../core/duration.ts'
+import type { Duration } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import type { Holds } from '../ledger/holds.ts'
 import type { Amount, Key } from '../ledger/operation.ts'
 import type { Accepted, Refused, Verdict } from '../ledger/verdict.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { acrossOptions } from './known-options.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** A book whose amounts can be put aside: a quota, or credits. */
 export interface HoldingBook<A> extends Pick<Holds<never, A>, 'late'> {
@@ -34,6 +33,11 @@ export interface AcrossOptions {
   readonly operationId: string
   /** How long a reservation lives if nobody goes on: much longer than the call takes. @defaultValue '1 min' */
   readonly ttl?: Duration
+}
+
+const acrossOptions: KnownOptions<AcrossOptions> = {
+  operationId: 'checked',
+  ttl: 'checked',
 }
 
 /** All parts were charged, or none. */

@@ -7,9 +7,8 @@ import { initShardsOf, occupiedBuckets, readShards } from '../engines/postgres/s
 import { heard } from '../tx/ask-each.ts'
 import { answerOf, needingSchema } from '../engines/postgres/sql/call-function.ts'
 import { ShardMap, type ShardReading } from './shard-map.ts'
-import { objectGiven } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { initShardsOptions } from './known-options.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** Options of `initShards`. */
@@ -18,6 +17,11 @@ export interface InitShardsOptions {
   readonly schema?: string
   /** Who gets a bucket, by its number. @defaultValue the primary that has rows in it; of the others all in turn */
   readonly ownerOf?: (bucket: number) => string
+}
+
+const initShardsOptions: KnownOptions<InitShardsOptions> = {
+  schema: 'text',
+  ownerOf: 'function',
 }
 
 /**

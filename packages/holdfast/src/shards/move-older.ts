@@ -1,7 +1,7 @@
 import { pause } from '../core/backoff.ts'
-import type { Blocker } from '../core/errors.ts'
 import { transactionsHere } from '../engines/postgres/shards/moves.ts'
 import type { MoveSide } from './move-side.ts'
+import type { Blocker } from '../core/events/event-map.ts'
 
 /** A transaction that is open. */
 interface OpenTransaction extends Blocker {

@@ -1,5 +1,5 @@
 import { pause } from '../core/backoff.ts'
-import { type Blocker, holdfastError, isHoldfastError } from '../core/errors.ts'
+import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import {
   clearMove,
   closeSlot,
@@ -15,6 +15,7 @@ import { countRows, rehearseCount } from './move-count.ts'
 import { untilNoneIsOld, untilOlderEnded } from './move-older.ts'
 import type { MoveJournal, MoveSide } from './move-side.ts'
 import { peerConnection } from './peer-connection.ts'
+import type { Blocker } from '../core/events/event-map.ts'
 
 /** What a move has just done, or is at. */
 export type MoveStep =

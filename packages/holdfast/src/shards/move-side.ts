@@ -1,5 +1,5 @@
 import type { Driver, Statement } from '../core/driver.ts'
-import { statementFailure } from '../core/commit-failure.ts'
+import { statementFailure } from '../core/errors/commit-failure.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import {
   isCancelled,

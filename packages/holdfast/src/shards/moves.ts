@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { bucketCount } from '../core/bucket.ts'
 import type { Driver } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import type { MoveFacts } from '../engines/postgres/shards/moves.ts'
 import { neededOf, type PrimaryFailure } from '../tx/ask-each.ts'
@@ -12,12 +12,23 @@ import { type MoveEnds, type MoveOutcome, type MoveTerms, runMove, undoMove } fr
 import { checkedTables } from './move-shape.ts'
 import { MoveSide } from './move-side.ts'
 import { startMove } from './move-start.ts'
-import { type PlannedMove, planRebalance, type RebalanceOptions } from './plan-rebalance.ts'
-import { adoptAll, clearAll, forgottenMoves, type Repaired, type RepairOptions } from './repair.ts'
+import {
+  type PlannedMove,
+  planRebalance,
+  type RebalanceOptions,
+  rebalanceOptions,
+} from './plan-rebalance.ts'
+import {
+  adoptAll,
+  clearAll,
+  forgottenMoves,
+  type Repaired,
+  type RepairOptions,
+  repairOptions,
+} from './repair.ts'
 import { believedOwners, type ShardReading } from './shard-map.ts'
-import { objectGiven } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { moveOptions, movesOptions, rebalanceOptions, repairOptions } from './known-options.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** A primary, for somebody who moves buckets. */
@@ -53,6 +64,19 @@ export interface MoveOptions {
   readonly to: string
   /** Tables of your own to take along: `public.orders`. They need a column `bucket` in the primary key. */
   readonly tables?: readonly string[]
+}
+
+const movesOptions: KnownOptions<MovesOptions> = {
+  schema: 'text',
+  pause: 'checked',
+  wait: 'checked',
+  onProgress: 'function',
+}
+
+const moveOptions: KnownOptions<MoveOptions> = {
+  buckets: 'list',
+  to: 'text',
+  tables: 'texts',
 }
 
 /** Moves of buckets between primaries. */

@@ -1,4 +1,5 @@
 import { holdfastError } from '../core/errors.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** Options of `planRebalance`. */
 export interface RebalanceOptions {
@@ -6,6 +7,11 @@ export interface RebalanceOptions {
   readonly drain?: readonly string[]
   /** How many buckets go in one move. @defaultValue 64 */
   readonly atOnce?: number
+}
+
+export const rebalanceOptions: KnownOptions<RebalanceOptions> = {
+  drain: 'texts',
+  atOnce: 'number',
 }
 
 /** One move of a plan. */

@@ -2,6 +2,7 @@ import { adoptBuckets, clearStrays } from '../engines/postgres/shards/moves.ts'
 import type { ClusterStatus, Misplaced } from './cluster-status.ts'
 import type { MoveSide } from './move-side.ts'
 import { believedOwners, type ShardReading } from './shard-map.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** Options of `repair`. */
 export interface RepairOptions {
@@ -14,6 +15,12 @@ export interface RepairOptions {
   readonly adopt?: boolean
   /** Primaries that are gone for good, or for long: the others are compared without them. */
   readonly without?: readonly string[]
+}
+
+export const repairOptions: KnownOptions<RepairOptions> = {
+  tables: 'texts',
+  adopt: 'boolean',
+  without: 'texts',
 }
 
 /** What `repair` did. */

@@ -10,14 +10,13 @@ import {
   type Transaction,
   type TransactionSettings,
 } from '../core/driver.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { askHere, checkedStatement } from '../engines/postgres/shards/shards.ts'
 import { askEach } from '../tx/ask-each.ts'
 import { refusalOr, Routing } from './routing.ts'
-import { objectGiven } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
-import { shardedOptions } from './known-options.ts'
+import { objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
 
 /** Settings of `shardedDriver`. */
@@ -26,6 +25,11 @@ export interface ShardedOptions {
   readonly schema?: string
   /** How long an operation waits for a bucket that is on its way to another primary. @defaultValue '10 s' */
   readonly wait?: Duration
+}
+
+const shardedOptions: KnownOptions<ShardedOptions> = {
+  schema: 'text',
+  wait: 'checked',
 }
 
 /** A driver over several primaries. */
@@ -92,6 +96,7 @@ export function shardedDriver<Tx>(
     },
     // A handle knows its connection, so that any of the drivers can speak through it.
     join: (tx) => new CheckedTransaction(first.join(tx), routing, schema),
+    ...(first.schemaOf && { schemaOf: first.schemaOf }),
     transaction: (body, settings) =>
       routing.routed(settings.scopes, (name, executor) =>
         openOn(byName.get(name) as Driver<Tx>, { routing, schema, executor }, body, settings),

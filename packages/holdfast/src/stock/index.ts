@@ -1,4 +1,4 @@
-import { type Duration, durationMs } from '../core/duration.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
 import { refTo } from '../ledger/account-id.ts'
 import {
   type AmountKind,
@@ -22,7 +22,7 @@ import {
   nameText,
   signedAmountText,
 } from '../ledger/operation.ts'
-import { assertRows, openAccounts, type OpeningRow } from '../ledger/opening.ts'
+import { assertRows, openAccounts, type OpeningRow } from '../ledger/upkeep/opening.ts'
 import type { Verdict } from '../ledger/verdict.ts'
 import type {
   AdjustOptions,
@@ -40,8 +40,8 @@ import type {
 import { stockKey } from './stock-key.ts'
 import { createStockReads } from './stock-reads.ts'
 import { type StockVerdict, stockVerdict } from './stock-verdict.ts'
-import { assertTexts, objectGiven } from '../core/given.ts'
-import { type KnownOptions, optionsGiven } from '../core/known-options.ts'
+import { assertTexts, objectGiven } from '../core/options/given.ts'
+import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import {
   adjustOptions,
   holdPart,

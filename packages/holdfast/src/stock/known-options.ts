@@ -1,6 +1,5 @@
-import type { KnownOptions } from '../core/known-options.ts'
-import type { AmountKind } from '../ledger/book.ts'
-import { amounts } from '../ledger/known-options.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
+import { type AmountKind, amounts } from '../ledger/book.ts'
 import type {
   AdjustOptions,
   HistoryPage,

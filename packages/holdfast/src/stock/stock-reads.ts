@@ -1,11 +1,11 @@
 import { type AmountKind, type AmountOf, amountReader, calledWith } from '../ledger/book.ts'
 import type { Kernel } from '../ledger/kernel.ts'
 import type { Key } from '../ledger/operation.ts'
-import { createReads } from '../ledger/reads.ts'
+import { createReads } from '../ledger/reads/reads.ts'
 import type { HistoryPage, PlaceOptions, Stock, StockLevel } from './stock.ts'
 import { stockPlace } from './stock-key.ts'
 import { onHandOf } from './stock-verdict.ts'
-import { optionsGiven } from '../core/known-options.ts'
+import { optionsGiven } from '../core/options/known-options.ts'
 import { historyOptions, levelsOptions, placeOptions } from './known-options.ts'
 
 /** What the reads know of their stock. */

@@ -1,8 +1,8 @@
-import type { Duration } from '../core/duration.ts'
+import type { Duration } from '../core/options/duration.ts'
 import type { AmountKind, PreparedLine } from '../ledger/book.ts'
 import type { Amount, Key } from '../ledger/operation.ts'
-import type { Opened, OpeningOptions } from '../ledger/opening.ts'
-import type { AccountBalance, History } from '../ledger/reading.ts'
+import type { Opened, OpeningOptions } from '../ledger/upkeep/opening.ts'
+import type { AccountBalance, History } from '../ledger/reads/reading.ts'
 import type { Verdict } from '../ledger/verdict.ts'
 import type { StockVerdict } from './stock-verdict.ts'
 

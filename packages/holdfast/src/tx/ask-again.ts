@@ -1,7 +1,10 @@
-import { statementFailure } from '../core/commit-failure.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
+import { statementFailure } from '../core/errors/commit-failure.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
+import type { Engine } from '../core/engine.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
+import { sqlStateOf } from '../core/sql-state.ts'
 import { retryDefaults, retrying } from './retry.ts'
+import type { KnownOptions } from '../core/options/known-options.ts'
 
 /** How long Holdfast asks before it says that an outcome is unknown. */
 export interface ResolveOptions {
@@ -11,6 +14,10 @@ export interface ResolveOptions {
    * @defaultValue '10 s'
    */
   readonly resolveFor?: Duration
+}
+
+export const resolveOptions: KnownOptions<ResolveOptions> = {
+  resolveFor: 'checked',
 }
 
 /** The same in milliseconds. @throws OPTION_INVALID */
@@ -32,19 +39,31 @@ export interface Asking {
   readonly onDoubt?: () => void
   /** SQLSTATEs after which it is sent again, besides conflicts. */
   readonly on?: readonly string[]
+  /** How the database that is asked names its errors. @defaultValue by SQLSTATE */
+  readonly codeOf?: Engine['codeOf']
+  /** What a failure means; the second is what a lost answer is called. @defaultValue as PostgreSQL and its clients say it */
+  readonly failure?: (error: unknown, unknown: ErrorCode) => unknown
 }
 
 /** Sends a statement that is a transaction of its own until there is an answer, or the time is up. */
 export async function askAgain<T>(
   send: () => Promise<T>,
-  { forMs, unknown = 'COMMIT_UNKNOWN', once = false, onDoubt, on = [] }: Asking,
+  {
+    forMs,
+    unknown = 'COMMIT_UNKNOWN',
+    once = false,
+    onDoubt,
+    on = [],
+    codeOf = sqlStateOf,
+    failure = statementFailure,
+  }: Asking,
 ): Promise<T> {
   return await retrying(
     async () => {
       try {
         return await send()
       } catch (error) {
-        throw statementFailure(error, unknown)
+        throw failure(error, unknown)
       }
     },
     {
@@ -54,6 +73,7 @@ export async function askAgain<T>(
         forMs,
       },
       signal: undefined,
+      codeOf,
       onRetry({ reason }) {
         if (reason === unknown) onDoubt?.()
       },

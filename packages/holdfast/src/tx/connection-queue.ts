@@ -1,4 +1,4 @@
-import { timerMs } from '../core/duration.ts'
+import { timerMs } from '../core/options/duration.ts'
 import type { Limits } from './limits.ts'
 
 /**

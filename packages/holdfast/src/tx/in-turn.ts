@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Driver, Transaction } from '../core/driver.ts'
-import { atMost, type WaitTerms } from '../core/wait.ts'
+import { atMost, type WaitTerms } from '../core/options/wait.ts'
 import { within } from '../core/within.ts'
 import { processWide } from '../core/process-wide.ts'
 

@@ -1,20 +1,21 @@
 import type { Driver } from '../core/driver.ts'
-import {
-  type Attempt,
-  type RunOptions,
-  runTransaction,
-  type TxOptions,
-  withTxDefaults,
-} from './run.ts'
-import { assertFunction } from '../core/given.ts'
-import { optionsGiven } from '../core/known-options.ts'
+import { type Attempt, runTransaction } from './run.ts'
+import { assertFunction } from '../core/options/given.ts'
+import { optionsGiven } from '../core/options/known-options.ts'
 import { assertDriver } from '../core/client-kind.ts'
-import { runOptions, txOptions } from './known-options.ts'
-import { retryTerms } from './retry.ts'
+import {
+  assertRunOptions,
+  type RunOptions,
+  runOptions,
+  type TxOptions,
+  txOptions,
+  withTxDefaults,
+} from './run-options.ts'
 
 export type { ResolveOptions } from './ask-again.ts'
 export type { RetryInfo, RetryPolicy } from './retry.ts'
-export type { Attempt, RunOptions, TxOptions } from './run.ts'
+export type { Attempt } from './run.ts'
+export type { RunOptions, TxOptions } from './run-options.ts'
 
 /** Transactions in the caller's own client. */
 export interface Transactions<Tx> {
@@ -34,9 +35,9 @@ export function createTransactions<Tx>(
   driver: Driver<Tx>,
   given: TxOptions = {},
 ): Transactions<Tx> {
-  assertDriver(driver, 'createTransactions')
+  assertDriver(driver, 'createTransactions', 'any')
   const defaults = optionsGiven(given, txOptions)
-  retryTerms(defaults.retry)
+  assertRunOptions(defaults)
   return {
     async run(body, options) {
       assertFunction(body)

@@ -1,8 +1,7 @@
-import { durationMs, timerMs } from '../core/duration.ts'
+import { timerMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
-import { assertOneOf } from '../core/known-options.ts'
-import type { RunOptions } from './run.ts'
 import { UsualTime } from './usual-time.ts'
+import { deadlineMsOf, type RunOptions } from './run-options.ts'
 
 /** The part of the deadline that a connection may be waited for before it counts as a sign of too much work. */
 const queuedShare = 0.1
@@ -39,20 +38,9 @@ export class Limits {
     driver: object,
     options: Pick<RunOptions, 'deadline' | 'deadlineMs' | 'signal'>,
   ): Limits | undefined {
-    const { deadline, signal } = options
-    if (deadline !== undefined && options.deadlineMs !== undefined)
-      assertOneOf(options, 'deadline', 'deadlineMs')
-    const deadlineMs =
-      deadline === undefined ? options.deadlineMs : durationMs(deadline, 'deadline')
+    const { signal } = options
+    const deadlineMs = deadlineMsOf(options)
     if (deadlineMs === undefined && signal === undefined) return undefined
-    if (deadlineMs !== undefined && (!Number.isFinite(deadlineMs) || deadlineMs <= 0)) {
-      throw holdfastError('OPTION_INVALID', {
-        details: {
-          option: 'deadlineMs',
-          subject: 'deadlineMs must be a number of milliseconds above 0',
-        },
-      })
-    }
     return new Limits(driver, signal, deadlineMs)
   }
 

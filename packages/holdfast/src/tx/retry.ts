@@ -1,11 +1,16 @@
 import { fullJitterMs, pause } from '../core/backoff.ts'
-import { type Duration, durationMs } from '../core/duration.ts'
-import type { ErrorCode } from '../core/error-codes.ts'
+import { type Duration, durationMs } from '../core/options/duration.ts'
+import type { Engine } from '../core/engine.ts'
+import { type ErrorCode, errorCodes } from '../core/error-codes.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { channels, publish } from '../core/events.ts'
-import { assertOneOf, optionsGiven } from '../core/known-options.ts'
-import { sqlStateOf } from '../core/sql-state.ts'
-import { retryPolicy } from './known-options.ts'
+import {
+  assertOneOf,
+  type KnownOptions,
+  nearest,
+  optionsGiven,
+} from '../core/options/known-options.ts'
+import { isServerCode, prismaCodeOf, sqlStateOf } from '../core/sql-state.ts'
 import { warnUnreachable } from './warn-unreachable.ts'
 
 /** When and how often a whole transaction is run again. */
@@ -25,12 +30,22 @@ export interface RetryPolicy {
   /** Upper end of any pause. @defaultValue 1_000 */
   readonly capMs?: number
   /**
-   * SQLSTATEs and Holdfast codes that are run again, besides 40001, 40P01 and CONNECTION_LOST. Only add
-   * what leaves nothing behind: never COMMIT_UNKNOWN, never 57014. @defaultValue none
+   * SQLSTATEs, Holdfast codes, codes of Prisma (P2002) and, of MariaDB and MySQL, numbers of errors ('1205') that are
+   * run again, besides 40001, 40P01 and CONNECTION_LOST. Only add what leaves nothing behind: never COMMIT_UNKNOWN, never 57014. @defaultValue none
    */
   readonly on?: readonly string[]
-  /** The same instead of them, and of `on`. */
+  /** The same instead of them; excludes `on`. */
   readonly onlyOn?: readonly string[]
+}
+
+const retryPolicy: KnownOptions<RetryPolicy> = {
+  attempts: 'checked',
+  budget: 'checked',
+  budgetMs: 'checked',
+  baseMs: 'checked',
+  capMs: 'checked',
+  on: 'checked',
+  onlyOn: 'checked',
 }
 
 /** A policy with everything filled in. */
@@ -73,6 +88,7 @@ export function retryTerms(retry: RetryPolicy | false | undefined): RetryTerms {
     throw invalid('retry', 'false or an object like { attempts: 3 }')
   optionsGiven(retry, retryPolicy, 'retry')
   assertOneOf(retry, 'budget', 'budgetMs')
+  assertOneOf(retry, 'on', 'onlyOn')
   const { budget, attempts = retryDefaults.attempts } = retry
   if (!Number.isSafeInteger(attempts) || attempts < 1)
     throw invalid('retry.attempts', 'a whole number, 1 or more')
@@ -97,7 +113,22 @@ function codesOf(retry: RetryPolicy, option: 'on' | 'onlyOn'): readonly string[]
   if (codes === undefined) return undefined
   if (!Array.isArray(codes) || codes.some((code) => typeof code !== 'string'))
     throw invalid(`retry.${option}`, "a list of codes like ['40001']")
+  for (const code of codes as readonly string[])
+    if (!isServerCode(code) && !Object.hasOwn(errorCodes, code)) throw unknownCode(code, option)
   return codes as readonly string[]
+}
+
+/** No error has it, so that nothing would ever be run again for it. */
+function unknownCode(code: string, on: 'on' | 'onlyOn'): Error {
+  const option = `retry.${on}`
+  const near = nearest(code, [...Object.keys(errorCodes), serializationFailure, deadlock])
+  // What looks like no code may be a value that got here by mistake.
+  const shown = /^\w{1,40}$/.test(code) ? `'${code}'` : 'a text'
+  const meant = near === undefined ? '' : `: did you mean '${near}'?`
+  const subject = `${option} has ${shown}, which is no SQLSTATE and no code of Holdfast${meant}`
+  return holdfastError('OPTION_INVALID', {
+    details: { option, subject, ...(near && { didYouMean: near }) },
+  })
 }
 
 function invalid(option: string, what: string): Error {
@@ -121,6 +152,8 @@ export interface Retrying {
   }
   readonly signal: AbortSignal | undefined
   readonly onRetry: ((info: RetryInfo) => void) | undefined
+  /** How the database that is asked names its errors. @defaultValue by SQLSTATE */
+  readonly codeOf?: Engine['codeOf']
 }
 
 /**
@@ -130,7 +163,7 @@ export interface Retrying {
  */
 export async function retrying<T>(
   attempt: (number: number, leftMs: number) => Promise<T>,
-  { policy, patient, signal, onRetry }: Retrying,
+  { policy, patient, signal, onRetry, codeOf = sqlStateOf }: Retrying,
 ): Promise<T> {
   const began = performance.now()
   let doubt: unknown
@@ -143,7 +176,7 @@ export async function retrying<T>(
       return await attempt(number, Math.max(1, patient.forMs - (performance.now() - began)))
     } catch (error) {
       if (isHoldfastError(error) && error.name === 'UnknownOutcomeError') doubt ??= error
-      const reason = reasonOf(error)
+      const reason = isHoldfastError(error) ? error.code : codeOf(error)
       const waitsOut = patient.codes.includes(reason as ErrorCode) && !patient.unless?.(error)
       if (waitsOut) waits += 1
       else runs += 1
@@ -155,7 +188,7 @@ export async function retrying<T>(
       const again =
         waitsOut ||
         (runs < policy.attempts &&
-          policy.on.includes(reason ?? '') &&
+          isNamed(policy, error, reason) &&
           !isHoldfastError(error, 'COMMIT_UNKNOWN'))
       const now = performance.now()
       const spent = waitsOut
@@ -173,8 +206,9 @@ export async function retrying<T>(
   }
 }
 
-function reasonOf(error: unknown): string | undefined {
-  return isHoldfastError(error) ? error.code : sqlStateOf(error)
+function isNamed({ on }: RetryTerms, error: unknown, reason: string | undefined): boolean {
+  if (on.includes(reason ?? '')) return true
+  return !isHoldfastError(error) && on.includes(prismaCodeOf(error) ?? '')
 }
 
 function named(error: unknown, reason: string | undefined, attempts: number): unknown {

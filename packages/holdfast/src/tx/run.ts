@@ -1,52 +1,24 @@
 import type { Scope } from '../core/bucket.ts'
-import type { Driver, Isolation, Row, Statement, Transaction } from '../core/driver.ts'
+import { rolledBack } from '../core/errors/commit-failure.ts'
+import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import type { Engine } from '../core/engine.ts'
-import type { Duration } from '../core/duration.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import {
   assertNotNested,
   type OpenTransaction,
   openTransactions,
 } from '../core/open-transactions.ts'
-import { isTraced, traced } from '../core/tracing.ts'
+import { isTraced, traced } from '../core/events/tracing.ts'
 import { cancellable, serverLimit } from './cancel.ts'
+import { awaited } from './awaited.ts'
 import { ConnectionQueue } from './connection-queue.ts'
 import { Limits } from './limits.ts'
-import { type RetryInfo, type RetryPolicy, retrying, retryTerms } from './retry.ts'
+import { retrying, retryTerms } from './retry.ts'
 import { type StartLimits, startedWithin } from './started-within.ts'
 import { TxEvents } from './tx-events.ts'
-import { assertFunction, assertSignal, assertTexts, objectGiven } from '../core/given.ts'
+import { assertIsolation, type RoutedOptions } from './run-options.ts'
 
 export { assertNotNested } from '../core/open-transactions.ts'
-
-/** How a transaction that Holdfast opens is run. */
-export interface RunOptions {
-  /** The server's default level unless named. */
-  readonly isolation?: Isolation
-  /** Limit for all attempts together, from the call. */
-  readonly deadline?: Duration
-  /** @deprecated Say `deadline`. */
-  readonly deadlineMs?: number
-  /** Cancels the running statement on the server and rolls back. */
-  readonly signal?: AbortSignal
-  /** `false` runs once. @defaultValue five attempts, within 10 s, after a conflict or a lost connection */
-  readonly retry?: RetryPolicy | false
-  /**
-   * What the body has read survives a failover once this resolves, also if it wrote nothing: COMMIT waits
-   * for the synchronous standby. For looking whether something that ended as COMMIT_UNKNOWN is there.
-   * @defaultValue false
-   */
-  readonly durable?: boolean
-  /** Called before each pause; throwing from it ends the retries. */
-  readonly onRetry?: (info: RetryInfo) => void
-  /** Routing keys for a sharded driver; guard() fills them in from its lock keys. */
-  readonly scopes?: readonly string[]
-}
-
-/** The same from inside, where a scope may be known by its bucket. */
-export interface RoutedOptions extends Omit<RunOptions, 'scopes'> {
-  readonly scopes?: readonly Scope[]
-}
 
 /** What a body is told about its run. */
 export interface Attempt {
@@ -58,28 +30,6 @@ export interface Attempt {
   remainingMs(): number | undefined
 }
 
-/** Defaults of `RunOptions`, for every transaction that Holdfast opens for a caller's body. */
-export type TxOptions = Pick<RunOptions, 'deadline' | 'retry' | 'onRetry'>
-
-/** What a call says, and the defaults where it says nothing; `undefined` says nothing. */
-export function withTxDefaults<O extends RunOptions>(
-  defaults: TxOptions | undefined,
-  given: O | undefined,
-): O {
-  const options = objectGiven(given, 'options')
-  assertSignal(options.signal)
-  assertTexts(options.scopes, 'scopes')
-  if (options.onRetry !== undefined) assertFunction(options.onRetry, 'onRetry')
-  if (defaults === undefined) return options
-  const { deadline, deadlineMs, retry, onRetry } = options
-  return {
-    ...options,
-    deadline: deadline ?? (deadlineMs === undefined ? defaults.deadline : undefined),
-    retry: retry ?? defaults.retry,
-    onRetry: onRetry ?? defaults.onRetry,
-  }
-}
-
 /** How a transaction starts. */
 export interface Start {
   /** Its first statement, made when there is a connection to send it on. `startedMs`: since when it is waited for. */
@@ -88,6 +38,8 @@ export interface Start {
   readonly marked?: boolean | undefined
   /** Longest wait for a connection while all are in use. */
   readonly withinMs?: number | undefined
+  /** The body begins with a wait of its own, for the same as where BEGIN waits. */
+  readonly bodyWaits?: boolean | undefined
 }
 
 /** The work of one attempt, which was begun at `startedMs`, before it had a connection. `opened` is the answer to `opening`, if the driver could send it. */
@@ -140,14 +92,15 @@ async function runAttempts<Tx, T>(
 ): Promise<T> {
   const limits = Limits.of(driver, options)
   assertIsolation(driver.engine, options.isolation)
+  const waitForStandby = options.durable === true ? standbyWaiter(driver.engine) : undefined
   const here: OpenTransaction = { driver, outer: openTransactions.getStore(), open: true }
   const events = TxEvents.start(room)
   let connected = false
   const inside: TransactionBody<Tx, T> = (transaction, attempt, startedMs, opened) => {
     connected = true
     events?.opened()
-    const running = openTransactions.run(here, body, transaction, attempt, startedMs, opened)
-    return options.durable === true ? followed(driver.engine, running, transaction) : running
+    const running = whole(openTransactions.run(here, body, transaction, attempt, startedMs, opened))
+    return waitForStandby === undefined ? running : followed(waitForStandby, running, transaction)
   }
   const once = (number: number, leftMs: number): Promise<T> =>
     admission((start) => {
@@ -156,6 +109,7 @@ async function runAttempts<Tx, T>(
       const how: Starting = {
         opening: start.opening,
         marked: start.marked,
+        bodyWaits: start.bodyWaits,
         withinMs: start.withinMs,
         patienceMs: options.retry === false ? patienceWithoutRetryMs : leftMs,
         startedMs: performance.now(),
@@ -177,6 +131,7 @@ async function runAttempts<Tx, T>(
       },
       signal: limits?.signal,
       onRetry: options.onRetry,
+      codeOf: driver.engine.codeOf,
     })
     events?.committed()
     return result
@@ -189,14 +144,29 @@ async function runAttempts<Tx, T>(
   }
 }
 
+/** Fails if the body has left a part of its work to whoever gets its result: by then the transaction is over. */
+async function whole<T>(running: Promise<T>): Promise<T> {
+  return awaited(await running)
+}
+
+/** @throws ENGINE_NOT_OFFERED */
+function standbyWaiter({ waitForStandby }: Engine): Statement {
+  if (waitForStandby !== undefined) return waitForStandby
+  throw holdfastError('ENGINE_NOT_OFFERED', { details: { subject: 'durable' } })
+}
+
 /** Makes COMMIT wait for the standby also if the body has written nothing. */
 async function followed<Tx, T>(
-  { waitForStandby }: Engine,
+  waitForStandby: Statement,
   running: Promise<T>,
   transaction: Transaction<Tx>,
 ): Promise<T> {
   const result = await running
-  await transaction.query(waitForStandby)
+  try {
+    await transaction.query(waitForStandby)
+  } catch (error) {
+    throw rolledBack(error)
+  }
   return result
 }
 
@@ -232,6 +202,7 @@ function attemptPlain<Tx, T>(
         isolation,
         connectWithinMs: connectMs(start),
         marked: start.marked,
+        bodyWaits: start.bodyWaits,
         opening: opening && (() => opening(startedMs)),
       },
     ),
@@ -287,6 +258,7 @@ async function attemptCancellable<Tx, T>(
         connected: () => queue.assertIn(),
         opening: () => serverLimit(driver.engine, limits),
         marked: start.marked,
+        bodyWaits: start.bodyWaits,
       },
     ),
   )
@@ -307,11 +279,4 @@ function mayBeSaved(error: unknown): boolean {
   return error.code === 'TX_ENDED_INSIDE'
     ? error.details['ended'] !== 'refused'
     : error.name === 'UnknownOutcomeError'
-}
-
-/** @throws OPTION_INVALID */
-function assertIsolation({ isolations }: Engine, isolation: Isolation | undefined): void {
-  if (isolation === undefined || isolations.includes(isolation)) return
-  const subject = `isolation must be ${isolations.map((each) => `'${each}'`).join(', ')}`
-  throw holdfastError('OPTION_INVALID', { details: { option: 'isolation', subject } })
 }

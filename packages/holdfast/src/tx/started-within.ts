@@ -1,5 +1,5 @@
 import type { Driver } from '../core/driver.ts'
-import { timerMs } from '../core/duration.ts'
+import { timerMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 
 /** How long a transaction waits for a connection. */

@@ -1,7 +1,7 @@
 import { isHoldfastError } from '../core/errors.ts'
-import type { TxEvent } from '../core/event-map.ts'
+import type { TxEvent } from '../core/events/event-map.ts'
 import { channels, publish } from '../core/events.ts'
-import { reasonOf } from '../core/reason-of.ts'
+import { reasonOf } from '../core/errors/reason-of.ts'
 
 const { txCommitted, txRolledBack, txUnknown } = channels
 

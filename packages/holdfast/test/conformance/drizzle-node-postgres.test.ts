@@ -4,7 +4,7 @@ import { pgTable, integer, text } from 'drizzle-orm/pg-core'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { Row } from '../../src/core/driver.ts'
-import { lockKey } from '../../src/core/lock-key.ts'
+import { lockKey } from '../../src/core/locks/lock-key.ts'
 import { type DrizzleTransactionOf, fromDrizzle } from '../../src/drivers/drizzle.ts'
 import { exerciseDriver } from './exercise-driver.ts'
 import { isOlder } from '../support/installed-version.ts'
@@ -31,6 +31,7 @@ async function open(url: string): Promise<Harness<Tx>> {
     sqlStateAt: (error: { cause: { code: string } }) => error.cause.code,
     driverOn: (tx) => fromDrizzle(tx, sql),
     run: async (handle, statement) => (await handle.execute<Row>(sql.raw(statement))).rows,
+    unsent: (handle, statement) => handle.execute(sql.raw(statement)),
     own: async (body, isolationLevel) =>
       await db.transaction(body, isolationLevel === undefined ? undefined : { isolationLevel }),
     savepoint: async (tx, body) => await tx.transaction(body),

@@ -32,6 +32,7 @@ async function open(url: string): Promise<Harness<Tx>> {
     sqlStateAt: (error: { cause: { code: string } }) => error.cause.code,
     driverOn: (tx) => fromDrizzle(tx, sql),
     run: async (handle, statement) => [...(await handle.execute<Row>(sql.raw(statement)))],
+    unsent: (handle, statement) => handle.execute(sql.raw(statement)),
     own: async (body, isolationLevel) =>
       await db.transaction(body, isolationLevel === undefined ? undefined : { isolationLevel }),
     savepoint: async (tx, body) => await tx.transaction(body),

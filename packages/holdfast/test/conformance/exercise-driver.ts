@@ -12,6 +12,7 @@ import { once } from './suite/once.ts'
 import { refusals } from './suite/refusals.ts'
 import { roundTrips } from './suite/round-trips.ts'
 import { schedule } from './suite/schedule.ts'
+import { promises } from './suite/promises.ts'
 import { type Setting, setting } from './suite/setting.ts'
 import { statements } from './suite/statements.ts'
 import { transactions } from './suite/transactions.ts'
@@ -45,6 +46,7 @@ export function exerciseDriver<Tx, H extends Harness<Tx>>(
     once: () => once(at),
     'error shapes': () => errorShapes(at),
     'lost connections': () => lostConnections(at),
+    ...(isDocumented && { promises: () => promises(at, name) }),
   }
   describe.each(Object.entries(parts))(`${name}: %s`, (_, tests) => {
     tests()

@@ -2,7 +2,7 @@ import knexOf, { type Knex } from 'knex'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { Row } from '../../src/core/driver.ts'
-import { lockKey } from '../../src/core/lock-key.ts'
+import { lockKey } from '../../src/core/locks/lock-key.ts'
 import { fromKnex } from '../../src/drivers/knex.ts'
 import { createHoldfast } from '../../src/index.ts'
 import { createTransactions } from '../../src/tx/index.ts'
@@ -33,6 +33,7 @@ async function open(url: string): Promise<KnexHarness> {
     sqlStateAt: (error: { code: string }) => error.code,
     driverOn: (tx) => fromKnex(tx),
     run: async (handle, text) => (await handle.raw<{ rows: Row[] }>(text)).rows,
+    unsent: (handle, text) => handle.raw(text),
     own: async (body, isolationLevel) =>
       await knex.transaction(body, isolationLevel === undefined ? undefined : { isolationLevel }),
     savepoint: async (tx, body) => await tx.transaction(body),
@@ -91,6 +92,20 @@ describe('only Knex', () => {
       ])
     },
   )
+
+  test('a stream of what is refused fails, and does not wait for ever', async () => {
+    let kept: Knex.Transaction | undefined
+    const read = async (trx: Knex.Transaction, text: string): Promise<void> => {
+      for await (const _ of trx.raw(text).stream());
+    }
+    const refused = createTransactions(at.harness.driver).run(async (trx) => {
+      kept = trx
+      await read(trx, 'COMMIT')
+    })
+    expect((await rejection(refused)).code).toBe('TX_ENDED_INSIDE')
+    const late = read(kept as Knex.Transaction, 'SELECT 1')
+    expect((await rejection(late)).code).toBe('TX_HANDLE_ENDED')
+  })
 
   test('control: Knex alone says yes to a body that has rolled back', async () => {
     const outcome = await at.harness.knex.transaction(async (trx) => {

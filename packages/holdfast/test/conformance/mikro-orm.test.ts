@@ -3,7 +3,7 @@ import { MikroORM, type SqlEntityManager } from '@mikro-orm/postgresql'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { Row } from '../../src/core/driver.ts'
-import { lockKey } from '../../src/core/lock-key.ts'
+import { lockKey } from '../../src/core/locks/lock-key.ts'
 import { sqlStateOf } from '../../src/core/sql-state.ts'
 import { fromMikroOrm } from '../../src/drivers/mikro-orm.ts'
 import { createHoldfast } from '../../src/index.ts'
@@ -92,6 +92,39 @@ describe('only MikroORM', () => {
     await at.locks.guard(key, async (tx) => {
       expect(await pid(em)).toBe(await pid(tx))
     })
+  })
+
+  test('em.begin() in a body is refused, and nothing is saved', async () => {
+    const root = at.harness.orm.em as SqlEntityManager
+    for (const [id, which] of [
+      ['begins itself', (tx: SqlEntityManager) => tx],
+      ['begins by the ORM', () => root],
+    ] as const) {
+      const heard: (string | undefined)[] = []
+      const running = at.locks.guard(key, async (tx) => {
+        await tx.execute(insert(id))
+        heard.push((await rejection(which(tx).begin())).code)
+        await tx.execute(insert(`${id} again`))
+      })
+      expect([(await rejection(running)).code, heard]).toEqual(['TX_NESTED', ['TX_NESTED']])
+      expect([await at.balance(id), await at.balance(`${id} again`)]).toEqual([
+        undefined,
+        undefined,
+      ])
+    }
+    await at.locks.guard(key, async (tx) => {
+      await tx.transactional(async (inner) => await inner.execute(insert('nested')))
+    })
+    expect(await at.balance('nested')).toBe(1)
+  })
+
+  test('a flush that failed and was passed over is told', async () => {
+    const running = at.locks.guard(key, async (em) => {
+      await em.execute(insert('there'))
+      em.create(Account, { id: 'there', balance: 2 })
+      await em.flush().catch(() => undefined)
+    })
+    expect((await rejection(running)).code).toBe('TX_ROLLED_BACK')
   })
 
   test('a guard inside of a transaction of the caller has one of its own', async () => {

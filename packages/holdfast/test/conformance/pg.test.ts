@@ -1,11 +1,12 @@
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import type { Isolation } from '../../src/core/driver.ts'
-import { lockKey } from '../../src/core/lock-key.ts'
-import { fromPg, type PgPool } from '../../src/drivers/pg.ts'
+import { lockKey } from '../../src/core/locks/lock-key.ts'
+import { fromPg } from '../../src/drivers/pg.ts'
 import { exerciseDriver } from './exercise-driver.ts'
 import { OpenPortal } from '../support/open-portal.ts'
 import type { Harness } from './suite/harness.ts'
+import type { PgPool } from '../../src/drivers/pg/pg-pool.ts'
 
 /** Since 8.21 a client says whether its transaction is open; before, the server is asked. */
 const tells = 'getTransactionStatus' in pg.Client.prototype

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import postgres from 'postgres'
 import { describe, expect, inject, test } from 'vitest'
-import { lockKey } from '../../src/core/lock-key.ts'
+import { lockKey } from '../../src/core/locks/lock-key.ts'
 import { fromPostgresJs } from '../../src/drivers/postgres-js.ts'
 import { createTransactions } from '../../src/tx/index.ts'
-import { createLocks } from '../../src/locks/index.ts'
+import { createLocks } from '../../src/entries/locks.ts'
 import { isOlder } from '../support/installed-version.ts'
 import { exerciseDriver } from './exercise-driver.ts'
 import type { Harness } from './suite/harness.ts'
@@ -29,6 +29,7 @@ async function open(url: string): Promise<Harness<Tx>> {
     sqlStateAt: (error: { code: string }) => error.code,
     driverOn: (tx) => fromPostgresJs(tx),
     run: async (handle, text) => [...(await handle.unsafe(text))],
+    unsent: (handle, text) => handle.unsafe(text),
     own: async <T>(body: (tx: Tx) => Promise<T>, isolation?: string) => {
       const mode = isolation === undefined ? '' : `isolation level ${isolation}`
       return (await sql.begin(mode, async (tx) => ({ result: await body(tx) }))).result
@@ -134,6 +135,23 @@ describe('only postgres.js', () => {
       { scopes: [] },
     )
     expect.assertions(3)
+  })
+
+  test('a write that nobody awaited is told, and a part that was not needed is none', async () => {
+    const { driver } = at.harness
+    const forgetful = createTransactions(driver).run(async (tx) => {
+      await tx`INSERT INTO account VALUES ('sent', 1)`
+      void tx`INSERT INTO account VALUES ('forgotten', 1)`
+    })
+    expect((await rejection(forgetful)).code).toBe('TX_UNAWAITED')
+    expect(await at.balance('sent')).toBeUndefined()
+    await createTransactions(driver).run(async (tx) => {
+      const [only, change] = [tx`AND balance = 1`, tx`UPDATE SET balance = ${2}`]
+      void tx`SELECT 1`
+      await tx`INSERT INTO account VALUES ('whole', 1) ON CONFLICT (id) DO ${change}`
+      await tx`SELECT FROM account WHERE id = 'whole' ${[only]}`
+    })
+    expect(await at.balance('whole')).toBe(1)
   })
 
   describe('statements that the server has forgotten', () => {

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { QueryTypes, Sequelize, type Transaction } from 'sequelize'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Isolation, Row } from '../../src/core/driver.ts'
-import { lockKey } from '../../src/core/lock-key.ts'
+import { lockKey } from '../../src/core/locks/lock-key.ts'
 import { fromSequelize } from '../../src/drivers/sequelize.ts'
 import { createHoldfast } from '../../src/index.ts'
 import { createTransactions } from '../../src/tx/index.ts'
@@ -88,6 +88,53 @@ describe('only Sequelize', () => {
         undefined,
         undefined,
       ])
+    },
+  )
+
+  // Sequelize notes the end before it sends it, and would never roll back.
+  test.each(['commitTransaction', 'rollbackTransaction'] as const)(
+    'queryInterface.%s() in the body is refused, and leaves no lock behind',
+    async (end) => {
+      const { sequelize } = at.harness
+      const calls = sequelize.getQueryInterface() as unknown as Record<
+        typeof end,
+        (tx: Transaction, options: object) => Promise<void>
+      >
+      const running = at.locks.guard(key, async (transaction) => {
+        await at.harness.run(transaction, insert(`by ${end}`))
+        await calls[end](transaction, {})
+      })
+      const error = await rejection(running)
+      expect(error).toMatchObject({ code: 'TX_ENDED_INSIDE', details: { ended: 'refused' } })
+      expect(await at.balance(`by ${end}`)).toBeUndefined()
+      await at.locks.guard(key, async () => undefined, { wait: 'nowait' })
+    },
+  )
+
+  // Sequelize's own way to give the connection back; its types do not show it.
+  test.each(['cleanup', 'forceCleanup'] as const)(
+    'transaction.%s() in the body is refused: the lock is kept, and nothing is saved',
+    async (way) => {
+      let held: number | undefined
+      const running = at.locks.guard(key, async (transaction) => {
+        await at.harness.run(transaction, insert(`by ${way}`))
+        const inside = transaction as unknown as Record<typeof way, () => unknown>
+        try {
+          await inside[way]()
+        } catch {
+          // Passed over, as a helper might.
+        }
+        const { rows } = await at.observer.query(
+          `SELECT FROM pg_locks WHERE locktype = 'advisory' AND database =
+           (SELECT oid FROM pg_database WHERE datname = current_database())`,
+        )
+        held = rows.length
+      })
+      const error = await rejection(running)
+      expect(error).toMatchObject({ code: 'TX_ENDED_INSIDE', details: { ended: 'refused' } })
+      expect(held).toBe(1)
+      expect(await at.balance(`by ${way}`)).toBeUndefined()
+      await at.locks.guard(key, async () => undefined, { wait: 'nowait' })
     },
   )
 

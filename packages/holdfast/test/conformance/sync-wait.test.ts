@@ -15,7 +15,7 @@ import { fromKysely } from '../../src/drivers/kysely.ts'
 import { fromPg } from '../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../src/drivers/postgres-js.ts'
 import { fromPrisma } from '../../src/drivers/prisma.ts'
-import { hearNotice } from '../../src/drivers/sync-wait.ts'
+import { hearNotice } from '../../src/drivers/parts/sync-wait.ts'
 import { fromTypeOrm } from '../../src/drivers/typeorm.ts'
 import { PrismaClient } from './prisma/generated/client.ts'
 

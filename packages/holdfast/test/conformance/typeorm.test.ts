@@ -11,7 +11,7 @@ import {
 } from 'typeorm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Isolation } from '../../src/core/driver.ts'
-import { lockKey } from '../../src/core/lock-key.ts'
+import { lockKey } from '../../src/core/locks/lock-key.ts'
 import { createTransactions } from '../../src/tx/index.ts'
 import { fromTypeOrm } from '../../src/drivers/typeorm.ts'
 import { exerciseDriver } from './exercise-driver.ts'
@@ -97,6 +97,33 @@ describe('only TypeORM', () => {
     await runner.release()
     expect(at.harness.driver.join(runner.manager).state()).toBe('none')
   })
+
+  // TypeORM's own ways to give the connection back; its types do not show them.
+  test.each(['releasePostgresConnection', 'releaseCallback'] as const)(
+    'queryRunner.%s() in the body is refused: the lock is kept, and nothing is saved',
+    async (way) => {
+      let held: number | undefined
+      const running = at.locks.guard(key, async (manager) => {
+        await manager.query(`INSERT INTO account VALUES ('by ${way}', 1)`)
+        const runner = manager.queryRunner as unknown as Record<typeof way, () => unknown>
+        try {
+          await runner[way]()
+        } catch {
+          // Passed over, as a helper might.
+        }
+        const { rows } = await at.observer.query(
+          `SELECT FROM pg_locks WHERE locktype = 'advisory' AND database =
+           (SELECT oid FROM pg_database WHERE datname = current_database())`,
+        )
+        held = rows.length
+      })
+      const error = await rejection(running)
+      expect(error).toMatchObject({ code: 'TX_ENDED_INSIDE', details: { ended: 'refused' } })
+      expect(held).toBe(1)
+      expect(await at.balance(`by ${way}`)).toBeUndefined()
+      await at.locks.guard(key, async () => undefined, { wait: 'nowait' })
+    },
+  )
 
   test('lost after the body and before COMMIT was sent: CONNECTION_LOST', async () => {
     const sockets = watchSockets()

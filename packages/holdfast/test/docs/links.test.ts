@@ -18,8 +18,24 @@ describe('the pages', () => {
     const index = pages.find(({ path }) => path === 'docs/README.md')?.text ?? ''
     const unlisted = pages
       .filter(({ path }) => path.startsWith('docs/') && path !== 'docs/README.md')
+      // They have an index of their own, which the house rules hold.
+      .filter(({ path }) => !/^docs\/decisions\/\d/.test(path))
       .filter(({ path }) => !index.includes(`](${path.slice('docs/'.length)})`))
     expect(unlisted.map(({ path }) => path)).toEqual([])
+  })
+
+  test('are listed once', () => {
+    const index = pages.find(({ path }) => path === 'docs/README.md')?.text ?? ''
+    const listed = [...index.matchAll(/^\| \[[^\]]+\]\(([^)]+)\)/gm)].map(([, path]) => path)
+    expect(listed.length).toBeGreaterThan(20)
+    expect(listed.filter((path, at) => listed.indexOf(path) < at)).toEqual([])
+  })
+
+  test('that have commands for npx name the package that brings them', () => {
+    const bare = pages.filter(
+      ({ text }) => text.includes('npx holdfast ') && !text.includes('@holdfast/cli'),
+    )
+    expect(bare.map(({ path }) => path)).toEqual([])
   })
 
   test('that the sources send people to exist', () => {

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { MetricFamily } from '../../src/observe/metric-family.ts'
-import { createMetrics } from '../../src/observe/metrics.ts'
+import type { MetricFamily } from '../../src/observe/metrics/metric-family.ts'
+import { createMetrics } from '../../src/observe/metrics/metrics.ts'
 import { type Page, readPages } from './checks/pages.ts'
 import { codeIn, tableOf } from './checks/tables.ts'
 

@@ -8,6 +8,7 @@ import { createDatabase } from '@holdfast/testkit'
 import { afterAll, describe, expect, inject, test } from 'vitest'
 import { execute } from './checks/execute.ts'
 import { type Block, blocksOf, isForUsers, readPages } from './checks/pages.ts'
+import { isRecipe } from './checks/recipes.ts'
 import { checkRegions, readRegion } from './checks/regions.ts'
 import { lastingLines, snippetOf } from './checks/snippets.ts'
 import { openWorkshop, type Workshop } from './checks/workshop.ts'
@@ -15,7 +16,8 @@ import { openWorkshop, type Workshop } from './checks/workshop.ts'
 const blocks = readPages().filter(isForUsers).flatMap(blocksOf)
 
 describe('the snippets', () => {
-  const workshop = openWorkshop(blocks)
+  // Those of the recipes are files of projects: see recipes.test.ts.
+  const workshop = openWorkshop(blocks.filter(({ page }) => !isRecipe({ path: page })))
   afterAll(() => workshop[Symbol.dispose]())
 
   test('are type-checked', async () => {

@@ -1,5 +1,7 @@
 /** Tables of the pages that repeat what the sources or other suites say: they must not drift. */
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { packageRoot, readManifest } from '../../../../scripts/package/entries.ts'
 import { channels } from '../../src/core/events.ts'
 import { errorCodes } from '../../src/errors.ts'
 import {
@@ -23,6 +25,34 @@ test('events.md lists every channel and no other', () => {
       .map(({ name }) => String(name))
       .toSorted(),
   )
+})
+
+test('drivers.md and AGENTS.md name every client that there is a driver for', () => {
+  const { exports } = readManifest(packageRoot('holdfast'))
+  const all = Object.keys(exports).flatMap((entry) => entry.split('./drivers/')[1] ?? [])
+  // Those of the other products have pages of their own.
+  const pagesOfOthers = ['docs/mysql.md', 'docs/sqlite.md'].map((path) => page(path).text)
+  const onPage = all.filter((name) =>
+    pagesOfOthers.some((text) => new RegExp(`holdfast/drivers/${name}(?![\\w-])`).test(text)),
+  )
+  expect(onPage.toSorted()).toEqual([
+    'better-sqlite3',
+    'drizzle-mysql',
+    'drizzle-sqlite',
+    'kysely-mysql',
+    'kysely-sqlite',
+    'mariadb',
+    'mysql2',
+    'node-sqlite',
+    'typeorm-mysql',
+  ])
+  const drivers = all.filter((name) => !onPage.includes(name))
+  const clients = tableOf(page('docs/drivers.md'), 'client').map(([name = '']) => name)
+  const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '')
+  expect(clients.map(plain).toSorted()).toEqual(drivers.map(plain).toSorted())
+  const agents = readFileSync(new URL('AGENTS.md', packageRoot('holdfast')), 'utf8')
+  const [, named = ''] = /the client that the project already has \(([^)]+)\)/.exec(agents) ?? []
+  expect(named.split(/,\s+/).toSorted()).toEqual(clients.toSorted())
 })
 
 test('doctor.md lists every code with its group and severity, and no other', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type LockKey, legacyKey, lockKey } from '../../src/core/lock-key.ts'
+import { legacyKey, lockKey } from '../../src/core/locks/lock-key.ts'
 import {
   lockHolders,
   locksAreReal,
@@ -8,6 +8,7 @@ import {
 import { lockRequest, take, wanted } from './support/lock-request.ts'
 import { onEveryVersion } from './support/on-every-version.ts'
 import { Session } from './support/session.ts'
+import type { LockKey } from '../../src/core/locks/wanted-lock.ts'
 
 const least = -(2n ** 63n)
 const most = 2n ** 63n - 1n

@@ -1,7 +1,7 @@
 import { waitUntil } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { isTrue } from '../../src/core/is-true.ts'
-import { legacyKey } from '../../src/core/lock-key.ts'
+import { legacyKey } from '../../src/core/locks/lock-key.ts'
 import { heldStatement } from '../../src/engines/postgres/locks/lock-holders.ts'
 import { rowsToken } from '../../src/engines/postgres/locks/locks.ts'
 import { lockRequest, numbered, take } from './support/lock-request.ts'

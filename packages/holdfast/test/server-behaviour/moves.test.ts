@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  ends,
   type PostgresServer,
   postgresVersions,
   startPostgres,
@@ -21,7 +22,7 @@ import { scopeIn } from '../support/shards-fixture.ts'
 
 const calls = { name: 'calls', limit: 1_000, per: 'lifetime' } as const
 
-describe.each(postgresVersions)('PostgreSQL %i', (version) => {
+describe.each(ends(postgresVersions))('PostgreSQL %i', (version) => {
   const fixture = movesFixture('', version)
 
   test('a bucket goes over and back, and nothing is left behind', async () => {

@@ -39,7 +39,7 @@ onEveryVersion((place) => {
     const limitMs = attempt ? undefined : 30_000
     const other = { attempt, limitMs, label: 'cart:1', allowStaleSnapshot: true }
     const answer = await take(there, lockRequest(numbered(...ids), other))
-    expect(answer).toMatchObject({ refused: 'standby', granted: [], complete: false })
+    expect(answer).toMatchObject({ refused: 'LOCK_ON_STANDBY', granted: [], complete: false })
     expect(await there.advisoryLocksOf(there)).toEqual([])
 
     // Control: the same request on the primary.

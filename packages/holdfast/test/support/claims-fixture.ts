@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Claims, ClaimsOptions } from '../../src/claims/index.ts'
+import type { Claims, ClaimsOptions } from '../../src/entries/claims.ts'
 import { optionsFor, tableText } from './claims-table.ts'
 import { type PgFixture, pgFixture } from './pg-fixture.ts'
 

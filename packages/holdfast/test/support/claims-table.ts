@@ -1,4 +1,4 @@
-import type { ClaimsOptions } from '../../src/claims/index.ts'
+import type { ClaimsOptions } from '../../src/entries/claims.ts'
 
 /** A table of a user, with everything that claims can use; each test takes one of its own. */
 export function tableText(name: string): string {

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { Executor } from '../../src/core/driver.ts'
 import { ledgerCalls } from '../../src/engines/postgres/ledger/ledger.ts'
 import { accountId, holdIdOf, operationUuid } from '../../src/ledger/account-id.ts'
-import { answersOf, type LineAnswer } from '../../src/ledger/answer.ts'
+import { answersOf, type LineAnswer } from '../../src/ledger/sending/answer.ts'
 import type { Kernel } from '../../src/ledger/kernel.ts'
 import {
   isPlain,
@@ -11,7 +11,7 @@ import {
   type Request,
   requestOf,
   statementFor,
-} from '../../src/ledger/request.ts'
+} from '../../src/ledger/sending/request.ts'
 import { numberAmounts, type Verdict, verdictOf } from '../../src/ledger/verdict.ts'
 import type { Answer, AnswerLine, Command, KeyTerms, Movement, Single } from './ledger-command.ts'
 import { fresh } from './ledger-fixture.ts'

@@ -1,4 +1,4 @@
-import type { LockMode } from '../../src/engines/postgres/locks/locks.ts'
+import type { LockMode } from '../../src/core/locks/wanted-lock.ts'
 
 /** Transactions that take locks, and whether they can all end up waiting for each other. */
 

@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import { appendFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
 import type { ErrorCode } from '../../src/core/error-codes.ts'
-import { errorDetails } from '../../src/core/error-details.ts'
+import { errorDetails } from '../../src/core/errors/error-details.ts'
 
 /**
  * Notes every error code raised on a real server, so that `npm test` can prove at its end that each

@@ -1,4 +1,4 @@
-import type { ClaimsOptions } from '../../src/claims/index.ts'
+import type { ClaimsOptions } from '../../src/entries/claims.ts'
 import type { Driver } from '../../src/core/driver.ts'
 import { createReports, type Reports } from '../../src/observe/reports.ts'
 

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { fromPg } from '../../src/drivers/pg.ts'
 import { createHoldfast } from '../../src/index.ts'
-import type { ScheduleOptions } from '../../src/schedule/index.ts'
+import type { ScheduleOptions } from '../../src/entries/schedule.ts'
 
 /** An application in a process of its own that begins a tick and never ends it. */
 interface Task {

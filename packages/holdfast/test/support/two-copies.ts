@@ -6,7 +6,7 @@ const [first, second] = await Promise.all(
     ...(await import(`./${copy}/index.ts`)),
     ...(await import(`./${copy}/drivers/pg.ts`)),
     ...(await import(`./${copy}/core/open-transactions.ts`)),
-    ...(await import(`./${copy}/core/tracing.ts`)),
+    ...(await import(`./${copy}/core/events/tracing.ts`)),
   })),
 )
 

@@ -8,7 +8,7 @@ import type {
   OnceDone,
   OnceOptions,
   OnceRefused,
-} from '../../src/once/index.ts'
+} from '../../src/entries/once.ts'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 

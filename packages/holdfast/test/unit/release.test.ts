@@ -83,3 +83,16 @@ test('U13: links of the README lead to the repository, at the tag', () => {
     `[a](${at}/blob/v1.2.3/docs/a.md#b) ![c](${at}/raw/v1.2.3/docs/c.png) [d](#e) [f](https://example.org/) [g](${at}/blob/v1.2.3/LICENSE)`,
   )
 })
+
+test('links between pages that are copied stay, and others lead to the repository', () => {
+  const repository = { url: 'git+https://example.org/one/two.git' }
+  const page = '[a](rows.md#b) [b](#c) [c](../README.md) ![d](observe/now.png) [e](race/hunt.md)'
+  const copied = { page: 'docs/locks.md', isCopied: (path: string) => path === 'docs/rows.md' }
+  expect(absoluteLinks(page, { repository, version: '1.2.3' }, copied)).toBe(
+    [
+      '[a](rows.md#b) [b](#c) [c](https://example.org/one/two/blob/v1.2.3/README.md)',
+      '![d](https://example.org/one/two/raw/v1.2.3/docs/observe/now.png)',
+      '[e](https://example.org/one/two/blob/v1.2.3/docs/race/hunt.md)',
+    ].join(' '),
+  )
+})

@@ -5,12 +5,19 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { entriesOf, packageRoot, readManifest } from '../../../../scripts/package/entries.ts'
+import {
+  entriesOf,
+  packageRoot,
+  packages,
+  readManifest,
+} from '../../../../scripts/package/entries.ts'
+import { checkCircles } from './tidy/circle-rules.ts'
 import { checkDocs } from './tidy/doc-rules.ts'
 import { checkImports } from './tidy/import-rules.ts'
+import { checkMap, checkReadme, checkRecords, readRecords } from './tidy/map-rules.ts'
 import { type Layer, readLayerTable } from './tidy/layer-table.ts'
 import { parseSources, readSources } from './tidy/source-tree.ts'
-import { checkFiles, checkSql } from './tidy/text-rules.ts'
+import { checkFiles, checkFolders, checkSql } from './tidy/text-rules.ts'
 
 function read(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8')
@@ -40,9 +47,43 @@ describe('the sources', () => {
   })
 })
 
+describe('of every package, the sources', () => {
+  const folders = [...packages.map(packageRoot), new URL('../../../../testkit/', import.meta.url)]
+  const trees = folders.map((folder) => {
+    const path = fileURLToPath(new URL('src', folder))
+    return [path.split(/[\\/]/).at(-2), readSources(path, /\.tsx?$/)] as const
+  })
+
+  test.each(trees)('of %s import each other in no circle', (_, tree) => {
+    expect(checkCircles(tree)).toEqual([])
+  })
+
+  test.each(trees)('of %s are in folders of at most twenty', (name, tree) => {
+    // Still to be divided.
+    const rest = [...tree.keys()].filter((path) => name !== 'race' || !/^hunt\/[^/]+$/.test(path))
+    expect(checkFolders(rest)).toEqual([])
+  })
+})
+
+test('README.md begins with the bug and the fix, and is short', () => {
+  expect(checkReadme(read('../../../../README.md'))).toEqual([])
+})
+
+describe('the map', () => {
+  test('is read in ten minutes', () => {
+    expect(checkMap(read('../../../../ARCHITECTURE.md'))).toEqual([])
+  })
+
+  test('has a record of every decision', () => {
+    expect(
+      checkRecords(readRecords(new URL('../../../../docs/decisions/', import.meta.url))),
+    ).toEqual([])
+  })
+})
+
 describe('the layer table', () => {
   const table = (row: string): string =>
-    `| layer | room | holds | may import |\n|-|-|-|-|\n| 0 | \`core/\` | x | nothing |\n${row}\n\nend`
+    `| layer | folder | holds | may import |\n|-|-|-|-|\n| 0 | \`core/\` | x | nothing |\n${row}\n\nend`
 
   test('is read from the document', () => {
     const rows = table('| 1 | `a/ b/` | x | core; never each other |')
@@ -89,13 +130,49 @@ describe('the checks go red', () => {
     const text = `import { a } from '../core/a.ts'\nimport 'node:fs'\nimport { x } from 'allowed/sub'`
     expect(imports({ ...rooms, 'locks/b.ts': text })).toEqual([])
     const typesOnly = readLayerTable(
-      '| layer | room | holds | may import |\n|-|-|-|-|\n' +
+      '| layer | folder | holds | may import |\n|-|-|-|-|\n' +
         '| 3 | `locks/` | x | nothing |\n| 4 | `observe/` | x | types of layer 3 |',
     )
     const observe = (importing: string): string[] =>
       imports({ 'locks/b.ts': '', 'observe/o.ts': importing }, typesOnly)
     expect(observe(`import { type B } from '../locks/b.ts'`)).toEqual([])
     expect(observe(`import { b } from '../locks/b.ts'`)).toHaveLength(1)
+  })
+
+  test.each([
+    ['of two', { 'a.ts': `import { b } from './b.ts'`, 'b.ts': `import { a } from './a.ts'` }],
+    [
+      'of types',
+      { 'a.ts': `import type { B } from './b.ts'`, 'b.ts': `import { a } from './a.ts'` },
+    ],
+    [
+      'of three, one by a re-export and one at run time',
+      {
+        'a.ts': `export * from './b.ts'`,
+        'b.ts': `import { c } from './c.ts'`,
+        'c.ts': `const { a } = await import('./a.ts')`,
+      },
+    ],
+    ['inside a type', { 'a.ts': `type B = import('./b.ts').B`, 'b.ts': `import './a.ts'` }],
+    ['of one', { 'a.ts': `import { a } from './a.ts'` }],
+  ])('circles: one %s', (_, texts) => {
+    const files = Object.keys(texts)
+    const way = [...files, 'a.ts'].join(' → ')
+    expect(checkCircles(parseSources(texts))).toEqual([`a.ts:1 is in a circle of imports: ${way}`])
+  })
+
+  test('circles: two ways to the same file are none, and who imports into one is not in it', () => {
+    const diamond = {
+      'a.ts': `import './b.ts'\nimport './c.ts'`,
+      'b.ts': `import './d.ts'`,
+      'c.ts': `import './d.ts'`,
+      'd.ts': '',
+    }
+    expect(checkCircles(parseSources(diamond))).toEqual([])
+    const circle = { ...diamond, 'd.ts': `import './e.ts'`, 'e.ts': `import './d.ts'` }
+    expect(checkCircles(parseSources(circle))).toEqual([
+      'd.ts:1 is in a circle of imports: d.ts → e.ts → d.ts',
+    ])
   })
 
   test.each([
@@ -137,6 +214,13 @@ describe('the checks go red', () => {
     },
   )
 
+  test('size: a folder that has too many files, whatever is in the folders below', () => {
+    const files = (count: number): string[] =>
+      Array.from({ length: count }, (_, at) => `core/${at}.ts`)
+    expect(checkFolders([...files(20), 'core/locks/a.ts', 'index.ts'])).toEqual([])
+    expect(checkFolders(files(21))).toEqual(['core/ has 21 files, more than 20'])
+  })
+
   test('size: a file that is too long', () => {
     expect(checkFiles(parseSources({ 'core/a.ts': '\n'.repeat(400) }))).toEqual([])
     expect(checkFiles(parseSources({ 'core/a.ts': '\n'.repeat(401) }))).toHaveLength(1)
@@ -156,6 +240,42 @@ describe('the checks go red', () => {
     expect(checkDocs(tree, ['index.ts'])).toContainEqual(
       expect.stringContaining('exports bare without a JSDoc comment'),
     )
+  })
+
+  test('the map: one that is too long, or explains too many words', () => {
+    const words = (count: number): string =>
+      `# A\n\n## Words\n\n| word | meaning |\n|-|-|\n${'| **a**, **b** | x |\n'.repeat(count)}`
+    expect(checkMap(words(20))).toEqual([])
+    expect(checkMap(words(21))).toEqual([expect.stringContaining('42 words')])
+    expect(checkMap('\n'.repeat(250))).toEqual([])
+    expect(checkMap('\n'.repeat(251))).toEqual([expect.stringContaining('251 lines')])
+  })
+
+  test('README: one that is long, or shows the fix on the second screen', () => {
+    const page = (between: number): string =>
+      `# A\n\n\`\`\`ts\nx\n\`\`\`\n${'\n'.repeat(between)}\`\`\`diff\nx\n\`\`\`\n`
+    expect(checkReadme(page(10))).toEqual([])
+    expect(checkReadme(page(10) + '\n'.repeat(200))).toEqual([expect.stringContaining('lines')])
+    expect(checkReadme(page(30))).toEqual([expect.stringContaining('the bug and')])
+  })
+
+  test('records of decisions: a gap, a missing part, one that nobody finds, one that is too long', () => {
+    const record = '# 1. A\n\n## Context\n\nx\n\n## Decision\n\nx\n\n## Consequence\n\nx\n'
+    const index = '[A](0001-a.md) [B](0002-b.md) [C](0003-c.md)'
+    const good = {
+      'README.md': index,
+      '0001-a.md': record,
+      '0002-b.md': record.replace('1.', '2.'),
+    }
+    expect(checkRecords(good)).toEqual([])
+    for (const wrong of [
+      { ...good, '0004-d.md': record.replace('1.', '4.'), 'README.md': `${index} (0004-d.md)` },
+      { ...good, '0002-b.md': record },
+      { ...good, '0002-b.md': record.replace('1.', '2.').replace('## Context', '## Why') },
+      { ...good, 'README.md': '[A](0001-a.md)' },
+      { ...good, '0002-b.md': `${record.replace('1.', '2.')}${'x\n'.repeat(60)}` },
+    ])
+      expect(checkRecords(wrong)).toHaveLength(1)
   })
 
   test('docs: what is told stays green, and a missing entry point does not', () => {

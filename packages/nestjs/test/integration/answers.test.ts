@@ -35,7 +35,7 @@ async function payments(amount: number): Promise<number> {
   return rows.length
 }
 
-describe.each(platforms)('%s', (platform) => {
+describe.each([...platforms, 'Express of Nest 11'] as const)('%s', (platform) => {
   describe('errors', () => {
     async function open(): Promise<NestApp> {
       class Errors {
@@ -235,10 +235,16 @@ describe.each(platforms)('%s', (platform) => {
       await begun.promise
       const busy = await pay(key, { amount })
       expect([busy.status, busy.headers.get('retry-after')]).toEqual([409, '1'])
+      expect(busy.headers.get('content-type')).toMatch(/^application\/problem\+json/)
       end.resolve()
       expect((await first).status).toBe(202)
-      expect(await pay(key, { amount: -1 })).toMatchObject({ status: 422 })
-      expect(await pay(undefined, { amount })).toMatchObject({ status: 400 })
+      for (const [other, status] of [
+        [await pay(key, { amount: -1 }), 422],
+        [await pay(undefined, { amount }), 400],
+      ] as const) {
+        expect(other).toMatchObject({ status, body: { status, title: expect.any(String) } })
+        expect(other.headers.get('content-type')).toMatch(/^application\/problem\+json/)
+      }
       expect(await payments(amount)).toBe(1)
     })
 

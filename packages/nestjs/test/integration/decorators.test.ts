@@ -413,6 +413,16 @@ describe('@Once', () => {
     expect(await service.pay({ id })).toMatchObject({ run: 2 })
   })
 
+  test('a payload that gives undefined is refused, also in a transaction that is open', async () => {
+    const service = await payments({ payload: ({ amount }) => amount })
+    const refused = { code: 'OPTION_INVALID', details: { option: 'payload' } }
+    const id = fresh()
+    await expect(service.pay({ id })).rejects.toMatchObject(refused)
+    await expect(service.order({ id })).rejects.toMatchObject(refused)
+    expect([service.runs, await uploads(id)]).toEqual([0, 0])
+    expect(await service.pay({ id, amount: 1 })).toMatchObject({ run: 1 })
+  })
+
   test('an instance of a class is refused, and nothing is kept of it', async () => {
     const service = await payments()
     const id = fresh()

@@ -1,4 +1,4 @@
-/** Handlers under `@Idempotent` that send their answer themselves: nobody is told what is then undone or not kept. */
+/** Handlers under a decorator that send their answer themselves: nobody is told what is then undone or not kept. */
 import type { ServerResponse } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -18,7 +18,8 @@ import type pg from 'pg'
 import { from, type Observable, race } from 'rxjs'
 import { describe, expect, test } from 'vitest'
 import { fresh, ledgerFixture } from '../../../holdfast/test/support/ledger-fixture.ts'
-import { CurrentTransaction, Idempotent } from '../../src/index.ts'
+import { lockKey } from 'holdfast'
+import { CurrentTransaction, Guarded, Idempotent, Once } from '../../src/index.ts'
 import { decorated } from '../support/decorate.ts'
 import { type Asked, platforms, startApp } from '../support/nest-app.ts'
 
@@ -40,8 +41,47 @@ const rawOf = (response: AnyResponse): ServerResponse =>
 
 type Handler = (response: AnyResponse) => unknown
 
+type AnyDecorator = (...args: never[]) => unknown
+type Decorate = (id: string) => readonly AnyDecorator[]
+
+const idempotent: Decorate = () => [Idempotent({ scope: () => 'ann' }), Post(), HttpCode(202)]
+
+/** Whoever opens the transaction, or only joins it. */
+const decorators: Readonly<Record<string, Decorate>> = {
+  '@Idempotent': idempotent,
+  '@Guarded': (id) => [Post(), HttpCode(202), Guarded(() => lockKey('own-answer', id))],
+  '@Once': (id) => [Post(), HttpCode(202), Once(() => id)],
+  '@Guarded in @Idempotent': (id) => [...idempotent(id), Guarded(() => lockKey('own-answer', id))],
+}
+
+const sending: readonly (readonly [string, Handler])[] = [
+  ['send', (response) => void response.send({ mine: true })],
+  ['send, later', async (response) => (await payments('x'), void response.send({ mine: true }))],
+  ['end', (response) => void rawOf(response).end('mine')],
+  ['write', (response) => void rawOf(response).write('mine')],
+  ['writeHead', (response) => void rawOf(response).writeHead(200)],
+  ['flushHeaders', (response) => rawOf(response).flushHeaders()],
+  [
+    'send, and its error is caught',
+    (response) => {
+      try {
+        response.send({ mine: true })
+      } catch {
+        // Passed over.
+      }
+      return { mine: false }
+    },
+  ],
+  ['pipe', (response) => void Readable.from(['mine']).pipe(rawOf(response))],
+  ['a pipeline', async (response) => await pipeline(Readable.from(['mine']), rawOf(response))],
+]
+
 describe.each(platforms)('%s', (platform) => {
-  async function open(handler: Handler, around: readonly MethodDecorator[] = []) {
+  async function open(
+    handler: Handler,
+    around: readonly MethodDecorator[] = [],
+    decorate: Decorate = idempotent,
+  ) {
     const id = fresh()
     class Payments {
       readonly current: CurrentTransaction<pg.PoolClient>
@@ -57,7 +97,7 @@ describe.each(platforms)('%s', (platform) => {
       at: 'payments',
       takes: [CurrentTransaction],
       // What is applied last is innermost.
-      methods: { pay: [Idempotent({ scope: () => 'ann' }), Post(), HttpCode(202), ...around] },
+      methods: { pay: [...decorate(id), ...around] },
       params: { pay: [Res({ passthrough: true })] },
     })
     const { ask } = await startApp({ pool: fixture.pool, platform }, { controllers: [Payments] })
@@ -68,34 +108,85 @@ describe.each(platforms)('%s', (platform) => {
     return { id, pay }
   }
 
-  test.each<readonly [string, Handler]>([
-    ['send', (response) => void response.send({ mine: true })],
-    ['send, later', async (response) => (await payments('x'), void response.send({ mine: true }))],
-    ['end', (response) => void rawOf(response).end('mine')],
-    ['write', (response) => void rawOf(response).write('mine')],
-    ['writeHead', (response) => void rawOf(response).writeHead(200)],
-    ['flushHeaders', (response) => rawOf(response).flushHeaders()],
-    [
-      'send, and its error is caught',
-      (response) => {
-        try {
-          response.send({ mine: true })
-        } catch {
-          // Passed over.
-        }
-        return { mine: false }
-      },
-    ],
-    ['pipe', (response) => void Readable.from(['mine']).pipe(rawOf(response))],
-    ['a pipeline', async (response) => await pipeline(Readable.from(['mine']), rawOf(response))],
-  ])('with %s: refused, and nothing is done or kept', async (_, handler) => {
-    const { id, pay } = await open(handler)
-    for (let at = 0; at < 2; at += 1) {
-      const answer = await pay()
-      expect(answer?.status ?? 500).toBe(500)
-      expect(answer?.text ?? '').not.toContain('mine')
-      expect(await payments(id)).toBe(0)
+  describe.each(Object.entries(decorators))('under %s', (_name, decorate) => {
+    test.each(sending)('with %s: refused, and nothing is done or kept', async (_, handler) => {
+      const { id, pay } = await open(handler, [], decorate)
+      for (let at = 0; at < 2; at += 1) {
+        const answer = await pay()
+        expect(answer?.status ?? 500).toBe(500)
+        expect(answer?.text ?? '').not.toContain('mine')
+        expect(await payments(id)).toBe(0)
+      }
+    })
+  })
+
+  test.each<readonly [string, (asked: AnyResponse) => unknown]>([
+    ['the response', (response) => response],
+    // Express has the response at its request, Fastify does not.
+    ['the request', (response) => (response as unknown as { req?: object }).req ?? response],
+  ])('a service under @Guarded that gets %s cannot send either', async (_, given) => {
+    const id = fresh()
+    class Booking {
+      readonly current: CurrentTransaction<pg.PoolClient>
+      constructor(current: CurrentTransaction<pg.PoolClient>) {
+        this.current = current
+      }
+      async book(asked: { readonly res?: AnyResponse }): Promise<void> {
+        await this.current.tx.query('INSERT INTO payment VALUES ($1)', [id])
+        ;(asked.res ?? (asked as unknown as AnyResponse)).send({ mine: true })
+      }
     }
+    decorated(Booking, {
+      takes: [CurrentTransaction],
+      methods: { book: [Guarded(() => lockKey('own-answer', id))] },
+    })
+    class Bookings {
+      readonly booking: Booking
+      constructor(booking: Booking) {
+        this.booking = booking
+      }
+      async pay(response: AnyResponse): Promise<void> {
+        await this.booking.book(given(response) as never)
+      }
+    }
+    decorated(Bookings, {
+      at: 'bookings',
+      takes: [Booking],
+      methods: { pay: [Post()] },
+      params: { pay: [Res({ passthrough: true })] },
+    })
+    const metadata = { controllers: [Bookings], providers: [Booking] }
+    const { ask } = await startApp({ pool: fixture.pool, platform }, metadata)
+    const answer = await ask('POST', 'bookings', { body: {} })
+    expect(answer).toMatchObject({ status: 500 })
+    expect(answer.text).not.toContain('mine')
+    expect(await payments(id)).toBe(0)
+  })
+
+  test('control: after @Guarded has committed, whoever called it may send', async () => {
+    const id = fresh()
+    class Sends {
+      readonly current: CurrentTransaction<pg.PoolClient>
+      constructor(current: CurrentTransaction<pg.PoolClient>) {
+        this.current = current
+      }
+      async book(_response: AnyResponse): Promise<void> {
+        await this.current.tx.query('INSERT INTO payment VALUES ($1)', [id])
+      }
+      async pay(response: AnyResponse): Promise<void> {
+        await this.book(response)
+        response.send({ mine: true })
+      }
+    }
+    decorated(Sends, {
+      at: 'sends',
+      takes: [CurrentTransaction],
+      methods: { book: [Guarded(() => lockKey('own-answer', id))], pay: [Post()] },
+      params: { pay: [Res()] },
+    })
+    const { ask } = await startApp({ pool: fixture.pool, platform }, { controllers: [Sends] })
+    expect(await ask('POST', 'sends', { body: {} })).toMatchObject({ body: { mine: true } })
+    expect(await payments(id)).toBe(1)
   })
 
   test.each<readonly [string, () => unknown]>([

@@ -7,8 +7,31 @@ import type pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { HoldfastModule, type HoldfastModuleOptions } from '../../src/index.ts'
 
-export type Platform = 'Express' | 'Fastify'
+export type Platform = 'Express' | 'Fastify' | 'Express of Nest 11'
 export const platforms: readonly Platform[] = ['Express', 'Fastify']
+
+/** That of Nest 11 takes no type of JSON but its own for the body of an error. */
+class OlderExpressAdapter extends ExpressAdapter {
+  override reply(
+    response: { getHeader(name: string): unknown; setHeader(name: string, value: string): unknown },
+    body: unknown,
+    statusCode?: number,
+  ): unknown {
+    const type = response.getHeader('Content-Type')
+    const isObject = typeof body === 'object' && body !== null
+    const isError =
+      isObject &&
+      (Number((body as { statusCode?: unknown }).statusCode) >= 400 || (statusCode ?? 0) >= 400)
+    if (typeof type === 'string' && !type.startsWith('application/json') && isError)
+      response.setHeader('Content-Type', 'application/json')
+    return super.reply(response, body, statusCode)
+  }
+}
+
+function adapterOf(platform: Platform): ExpressAdapter | FastifyAdapter {
+  if (platform === 'Fastify') return new FastifyAdapter()
+  return platform === 'Express' ? new ExpressAdapter() : new OlderExpressAdapter()
+}
 
 /** An application, and what it says to requests. */
 export interface NestApp {
@@ -49,8 +72,10 @@ export async function startApp(
     ],
   })(AppModule)
   Logger.overrideLogger(false)
-  const adapter = platform === 'Express' ? new ExpressAdapter() : new FastifyAdapter()
-  const app = await NestFactory.create(AppModule, adapter, { logger: false, abortOnError: false })
+  const app = await NestFactory.create(AppModule, adapterOf(platform), {
+    logger: false,
+    abortOnError: false,
+  })
   // Closing it once more does nothing new: Holdfast remembers.
   onTestFinished(async () => await app.close())
   if (silent) await app.init()

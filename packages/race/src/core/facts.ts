@@ -58,6 +58,11 @@ export interface JoinedText {
   readonly parts: readonly (string | RowKey | PerhapsKey)[]
 }
 
+/** For the compiler: a list is the only fact that is an array. */
+export function isList(fact: Fact): fact is readonly Fact[] {
+  return Array.isArray(fact)
+}
+
 export interface FactObject {
   readonly kind: 'object'
   readonly entries: readonly (readonly [name: string, value: Fact])[]

@@ -211,6 +211,8 @@ export interface Note {
     | 'always-refused'
     /** A flow throws in every order, even alone. */
     | 'always-fails'
+    /** No flow writes or locks anything. */
+    | 'only-reads'
     /** The replay token was made from other code. */
     | 'stale-token'
   readonly message: string
@@ -247,6 +249,31 @@ export interface FinalTable {
   readonly name: string
   readonly columns: readonly string[]
   readonly rows: readonly (readonly (string | null)[])[]
+}
+
+/** A table as the seed left it: what a suggestion has to hold on. */
+export interface KnownTable {
+  readonly name: string
+  readonly columns: readonly KnownColumn[]
+  /** Columns of each unique index on all rows. */
+  readonly uniques: readonly (readonly string[])[]
+  /** As text; undefined if they could not be read, or are too many. */
+  readonly rows?: readonly (readonly (string | null)[])[]
+}
+
+/** A column, with what is put into it and what it is compared by. */
+export interface KnownColumn {
+  readonly name: string
+  /** PostgreSQL's short name, of a domain the one of its type: `int4`, `_text`; `enum` for all of those. */
+  readonly type: string
+  /** Texts are equal only if they are written alike. */
+  readonly exact: boolean
+  /** Part of the primary key. */
+  readonly key: boolean
+  /** What its DEFAULT fills in, if that is always the same. */
+  readonly filled?: string
+  /** What its foreign key, if it has one of its own, refers to. */
+  readonly refers?: { readonly table: string; readonly column: string }
 }
 
 /** Runs one schedule from a fresh seed. The search knows nothing else of PostgreSQL. */
@@ -320,6 +347,8 @@ export interface Report {
   /** Why it is inconclusive. */
   readonly trouble?: Trouble
   readonly notes: readonly Note[]
+  /** The tables before each run, if there is a race. */
+  readonly known?: readonly KnownTable[]
   /** Server version, isolation levels seen, for the header of a report. */
   readonly server: string
 }

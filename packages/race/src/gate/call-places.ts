@@ -6,6 +6,7 @@ import { type AsyncHook, createHook, executionAsyncId } from 'node:async_hooks'
 import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Place } from '../core/model.ts'
+import { ownFolder } from '../core/own-folder.ts'
 
 /** V8 writes the text of a stack only if it is read. */
 interface Origin {
@@ -63,17 +64,8 @@ export function placeBehind(port: number | undefined): Place | undefined {
   return port === undefined ? undefined : unanswered.get(port)
 }
 
-/** Our own folder, where it is not one of node_modules: from a line of ours, because CommonJS has no `import.meta`. */
+/** Our own folder, where it is not one of node_modules. */
 let own: string | undefined
-
-function ownFolder(): string {
-  const here: { stack?: string } = {}
-  Error.captureStackTrace(here)
-  const [, file = ''] =
-    /(?:\(|at )([^()]+):\d+:\d+\)?$/.exec(here.stack?.split('\n')[1] ?? '') ?? []
-  const path = file.startsWith('file:') ? fileURLToPath(file) : file
-  return /^.*[\\/]race[\\/](?:dist|src)[\\/]/.exec(path)?.[0] ?? path
-}
 
 /** Undefined of a frame that is Node's, ours, or of a package. */
 function placeOf(frame: string): Place | undefined {

@@ -24,6 +24,8 @@ export type Progress =
 export interface Exchange {
   readonly unit: Unit
   readonly progress: Progress
+  /** It was executed without an end, and did not fail: its transaction is open, whatever the server has said. */
+  readonly unended: boolean
   /** The bytes that bring a piece of the unit to the server. */
   send(piece: Piece): Buffer
   /** The bytes that end it: its commit, if it is held. */
@@ -50,6 +52,8 @@ export function createExchange(first: Unit, passage: Passage, state: Transaction
   let translated = false
   let partial = false
   let part = false
+  // Executed, with a Sync still to come: the server has not said that a transaction is open, and it is.
+  let unended = false
 
   function send(piece: Piece): Buffer {
     if (progress === 'partly answered') unit = continued(unit, piece.unit)
@@ -61,6 +65,7 @@ export function createExchange(first: Unit, passage: Passage, state: Transaction
     const last = piece.kind === 'last'
     translated = part || last || (holding && piece.kind === 'simple')
     partial = piece.kind === 'flush' && !piece.executes
+    unended = piece.kind === 'flush' && piece.executes
     if (translated) {
       const ready = last && !holding
       owed = ready ? [...translatedReplies, { kind: 'ready' }] : [...translatedReplies]
@@ -101,6 +106,7 @@ export function createExchange(first: Unit, passage: Passage, state: Transaction
     if (frame.type === 'Z') owed = []
     else if (frame.type === 'E') {
       if (holding || part) return 'needs sync'
+      unended = false
       // The server skips everything up to the next Sync.
       owed = owed.filter((reply) => reply.kind === 'ready')
     } else if (answers(frame, owed[0])) owed.shift()
@@ -117,6 +123,9 @@ export function createExchange(first: Unit, passage: Passage, state: Transaction
     },
     get progress() {
       return progress
+    },
+    get unended() {
+      return unended
     },
     send,
     finish,
@@ -167,7 +176,7 @@ function answers(frame: Frame, reply: Reply | undefined): boolean {
 /** The whole of a unit whose statement was prepared first and is bound now. */
 function continued(unit: Unit, rest: Unit): Unit {
   return {
-    statements: unit.statements.length > 0 ? unit.statements : rest.statements,
+    statements: rest.statements.length > 0 ? rest.statements : unit.statements,
     parameters: rest.parameters,
     parameterTypes: rest.parameterTypes,
     splittable: unit.splittable && (rest.splittable || rest.statements.length === 0),

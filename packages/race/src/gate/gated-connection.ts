@@ -1,16 +1,13 @@
 import type { Place, TransactionState } from '../core/model.ts'
-import {
-  readBackendPid,
-  readDataRow,
-  readParameter,
-  readTransactionState,
-} from '../wire/backend.ts'
+import { readBackendPid, readDataRow, readTransactionState } from '../wire/backend.ts'
 import { createFrameReader, type Frame } from '../wire/frame-reader.ts'
 import { syncMessage, writeParse, writeQuery } from '../wire/frontend.ts'
+import { createAttribution, type OwnedPiece } from './attribution.ts'
 import { concatBytes, concatFrames } from './concat.ts'
 import { createExchange, type Exchange } from './exchange.ts'
 import { createObituary } from './obituary.ts'
 import { createPieceCollector, type Piece } from './piece.ts'
+import { createSessionFacts, type SessionFacts } from './session-facts.ts'
 import { takeApart } from './take-apart.ts'
 import type { Passage, Settlement, Unit } from './unit.ts'
 
@@ -68,8 +65,7 @@ export interface GatedConnection {
   readonly owner: unknown
   /** The first value of the session's answer to the question, if one was asked. */
   readonly told: string | undefined
-  /** What the session is called, as the server told it last. */
-  readonly applicationName: string
+  readonly facts: SessionFacts
   /** What waits, or is held, or is under way. */
   readonly unit: Unit | undefined
   pass(passage: Passage): void
@@ -104,7 +100,7 @@ export function createGatedConnection(
   const collector = createPieceCollector()
   const clientReader = createFrameReader()
   let serverReader = createFrameReader()
-  const queue: (Piece & { readonly owner: unknown })[] = []
+  const queue: OwnedPiece[] = []
   let obituary = createObituary()
 
   let pid = 0
@@ -114,13 +110,17 @@ export function createGatedConnection(
   let client: 'alive' | 'frozen' | 'buried' | 'gone' = 'alive'
   let left = false
   let owner: unknown
+  const attribute = createAttribution(
+    (sent) => identify(sent, connection),
+    () => sinks.placeOfClient?.(),
+  )
   let unit: Unit | undefined
   let exchange: Exchange | undefined
   /** The piece that the client waits for an answer to. */
   let unanswered: Piece | undefined
   let injected: (() => void) | undefined
   let told: string | undefined
-  let applicationName = ''
+  const facts = createSessionFacts()
   /** What lets the client begin, kept until the session has answered the question. */
   let welcome: Buffer | undefined
 
@@ -135,16 +135,10 @@ export function createGatedConnection(
         continue
       }
       const piece = collector.push(frame)
-      if (piece)
-        queue.push({ ...piece, unit: located(piece.unit), owner: identify(piece.unit, connection) })
+      if (piece) queue.push(attribute(piece))
     }
     if (client === 'buried') condole()
     else if (client === 'alive') advance()
-  }
-
-  function located(sent: Unit): Unit {
-    const from = sinks.placeOfClient?.()
-    return from === undefined ? sent : { ...sent, from }
   }
 
   /** Looks at the next piece, if the connection is free for it. */
@@ -217,8 +211,7 @@ export function createGatedConnection(
 
   /** `aside` collects what the client gets at once, whatever is under way. */
   function take(frame: Frame, aside: Buffer[]): void {
-    if (frame.type === 'S')
-      applicationName = readParameter(frame, 'application_name') ?? applicationName
+    if (frame.type === 'S') facts.see(frame)
     if (phase === 'starting') return begin(frame, aside)
     if (phase === 'closing') return
     if (injected) return frame.type === 'Z' ? finishInjected(frame) : undefined
@@ -243,7 +236,10 @@ export function createGatedConnection(
     } else if (progress === 'held') {
       phase = 'held'
       events.settled(connection, exchange.settlement(state))
-    } else if (progress === 'done') finish(exchange)
+    } else if (progress === 'done') {
+      if (exchange.unended && state === 'I') state = 'T'
+      finish(exchange)
+    }
   }
 
   function begin(frame: Frame, aside: Buffer[]): void {
@@ -372,9 +368,7 @@ export function createGatedConnection(
     get owner() {
       return owner
     },
-    get applicationName() {
-      return applicationName
-    },
+    facts,
     get told() {
       return told
     },

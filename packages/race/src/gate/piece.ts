@@ -11,8 +11,19 @@ import {
   readQuery,
 } from '../wire/frontend.ts'
 import { valueText } from '../wire/value-text.ts'
-import type { Block } from './take-apart.ts'
-import { commitOnlyText, type Unit } from './unit.ts'
+import { commitOnlyText, functionCallText, type Unit } from './unit.ts'
+
+interface Portal {
+  readonly prepared: Prepared | undefined
+  readonly bind: BindMessage
+}
+
+/** A statement that a piece prepares, binds or executes. */
+interface Run {
+  readonly text: string
+  portal: Portal | undefined
+  executed: boolean
+}
 
 /** A prepared statement of a connection, named or not. */
 export interface Prepared {
@@ -32,6 +43,14 @@ export type Reply =
       readonly prepared: Prepared | undefined
       readonly formats: readonly number[]
     }
+
+/** What a connection is in when a statement of a query string is done. */
+export type Block =
+  | 'none'
+  /** The transaction that the statements of one query string share; it ends with the string. */
+  | 'implicit'
+  /** Behind BEGIN. */
+  | 'explicit'
 
 /** Messages that a client sent up to a point at which it wants an answer. */
 export interface Piece {
@@ -80,14 +99,13 @@ const clusterWide = new Set(['database', 'tablespace', 'system', 'subscription']
 
 export function createPieceCollector(): PieceCollector {
   const prepared = new Map<string, Prepared>()
-  const portals = new Map<string, { prepared: Prepared | undefined; bind: BindMessage }>()
+  const portals = new Map<string, Portal>()
   let frames: Frame[] = []
   let replies: Reply[] = []
-  let texts: string[] = []
-  let values: (string | null)[] = []
-  let types: number[] = []
+  let runs: Run[] = []
   let trace: string | undefined
   let executes = false
+  let continues = false
   // Something was executed since the last Sync.
   let open = false
 
@@ -100,25 +118,20 @@ export function createPieceCollector(): PieceCollector {
         return close('simple', readStatements(text))
       }
       case 'F':
-        return close('simple', [{ text: '-- function call', tokens: [] }])
+        return close('simple', [{ text: functionCallText, tokens: [] }])
       case 'X':
         return close('terminate', [])
       case 'P': {
         const { name, text, types: declared } = readParse(frame)
         prepared.set(name, { text, types: declared, columns: undefined })
-        texts.push(text)
+        runs.push({ text, portal: undefined, executed: false })
         // Whoever binds it again later has said nothing by that.
         trace ??= traceIn(text)
         replies.push({ kind: 'parse' })
         break
       }
       case 'B': {
-        const bind = readBind(frame)
-        const statement = prepared.get(bind.statement)
-        portals.set(bind.portal, { prepared: statement, bind })
-        if (statement && !texts.includes(statement.text)) texts.push(statement.text)
-        values.push(...parameterTexts(bind, statement))
-        types.push(...parameterTypes(bind, statement))
+        bindTo(readBind(frame))
         replies.push({ kind: 'bind' })
         break
       }
@@ -129,7 +142,9 @@ export function createPieceCollector(): PieceCollector {
         break
       }
       case 'E': {
-        const portal = portals.get(readExecute(frame))
+        const name = readExecute(frame)
+        const portal = portals.get(name)
+        execute(name, portal)
         const formats = portal?.bind.resultFormats ?? []
         replies.push({ kind: 'execute', prepared: portal?.prepared, formats })
         executes = true
@@ -144,13 +159,40 @@ export function createPieceCollector(): PieceCollector {
         break
       }
       case 'S':
-        return close('sync', texts.flatMap(readStatements))
+        return close('sync', statementsOf(runs))
       case 'H':
-        return close('flush', texts.flatMap(readStatements))
+        return close('flush', statementsOf(runs))
       default:
         break
     }
     return undefined
+  }
+
+  function bindTo(bind: BindMessage): void {
+    const portal: Portal = { prepared: prepared.get(bind.statement), bind }
+    // What was bound there before is not executed any more.
+    const replaced = portals.get(bind.portal)
+    runs = runs.filter((run) => run.executed || !run.portal || run.portal !== replaced)
+    portals.set(bind.portal, portal)
+    const text = textOf(portal)
+    const parsed = runs.find((run) => run.text === text && !run.portal)
+    if (parsed) parsed.portal = portal
+    else runs.push({ text, portal, executed: false })
+  }
+
+  /** Each portal is a statement of its own, with a snapshot of its own; its further rows are the same statement. */
+  function execute(name: string, portal: Portal | undefined): void {
+    const run = portal && runs.find((one) => one.portal === portal)
+    if (run) run.executed = true
+    // A cursor of DECLARE is a portal as well.
+    else {
+      continues = portal !== undefined
+      runs.push({
+        text: portal ? textOf(portal) : `FETCH ALL FROM ${quoted(name)}`,
+        portal,
+        executed: true,
+      })
+    }
   }
 
   function close(kind: Piece['kind'], statements: readonly SqlStatement[]): Piece {
@@ -165,10 +207,11 @@ export function createPieceCollector(): PieceCollector {
         statements: closesCycle
           ? [commitOnlyText]
           : statements.map((statement) => withoutTrace(statement.text)),
-        parameters: values,
-        parameterTypes: types,
+        parameters: runs.flatMap(parameterTexts),
+        parameterTypes: runs.flatMap(parameterTypes),
         splittable: canSplit(kind, statements),
         closesCycle,
+        ...(continues && { continues }),
         ...(trace !== undefined && { trace }),
       },
     }
@@ -176,10 +219,9 @@ export function createPieceCollector(): PieceCollector {
     if (ready) open = false
     frames = []
     replies = []
-    texts = []
-    values = []
-    types = []
+    runs = []
     executes = false
+    continues = false
     return piece
   }
 
@@ -192,16 +234,31 @@ export function createPieceCollector(): PieceCollector {
   return { push, named: () => [...prepared].filter(([name]) => name !== '') }
 }
 
-function parameterTexts(bind: BindMessage, statement: Prepared | undefined): (string | null)[] {
-  return bind.values.map(({ bytes, format }, index) =>
-    bytes === null ? null : valueText(bytes, statement?.types[index] ?? 0, format),
+/** PREPARE makes statements that the protocol can bind, too. */
+function textOf({ prepared, bind }: Portal): string {
+  return prepared?.text ?? `EXECUTE ${quoted(bind.statement)}`
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+function statementsOf(runs: readonly Run[]): SqlStatement[] {
+  return runs.flatMap(({ text }) => readStatements(text))
+}
+
+function parameterTexts({ portal }: Run): (string | null)[] {
+  if (!portal) return []
+  return portal.bind.values.map(({ bytes, format }, index) =>
+    bytes === null ? null : valueText(bytes, portal.prepared?.types[index] ?? 0, format),
   )
 }
 
 /** Bytes of a type that nobody told are read as text at best. */
-function parameterTypes(bind: BindMessage, statement: Prepared | undefined): number[] {
-  return bind.values.map(({ format }, index) => {
-    const type = statement?.types[index] ?? 0
+function parameterTypes({ portal }: Run): number[] {
+  if (!portal) return []
+  return portal.bind.values.map(({ format }, index) => {
+    const type = portal.prepared?.types[index] ?? 0
     return type === 0 && format !== 0 ? -1 : type
   })
 }

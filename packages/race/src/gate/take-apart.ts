@@ -1,14 +1,6 @@
 import { queryVerbs, readStatements, type SqlToken } from '../core/sql-tokens.ts'
 import type { TransactionState } from '../core/model.ts'
-import type { Piece } from './piece.ts'
-
-/** What a connection is in when a statement of a query string is done. */
-export type Block =
-  | 'none'
-  /** The transaction that the statements of one query string share; it ends with the string. */
-  | 'implicit'
-  /** Behind BEGIN. */
-  | 'explicit'
+import type { Block, Piece } from './piece.ts'
 
 /** Mean the same wherever they stand; outside of a transaction they begin the implicit one. */
 const anywhere = new Set([...queryVerbs, 'set', 'reset', 'show'])
@@ -49,10 +41,15 @@ export function takeApart(piece: Piece, state: TransactionState): Piece[] | unde
   return parts
 }
 
+/** Settings that decide what the text of a statement means. */
+const readsText = new Set(['standard_conforming_strings', 'client_encoding', 'names'])
+
 /** Undefined for a statement that is better left where it is. */
 function blockAfter(tokens: readonly SqlToken[], block: Block): Block | undefined {
   const words = new Set(tokens.filter(({ kind }) => kind === 'word').map(({ text }) => text))
   const verb = tokens.find(({ text }) => text !== '(')?.text ?? ''
+  // The server has read the whole string before such a setting counts.
+  if ([...words].some((word) => readsText.has(word))) return undefined
   if (beginnings.has(verb)) return 'explicit'
   if (anywhere.has(verb)) return block === 'none' ? 'implicit' : block
   if (block !== 'explicit') return undefined

@@ -12,6 +12,8 @@ export interface Unit {
   readonly splittable: boolean
   /** Ends what an earlier unit of the same cycle executed: a Sync by itself. */
   readonly closesCycle: boolean
+  /** Asks for further rows of a portal that an earlier unit has opened. */
+  readonly continues?: boolean
   /** Where it was asked for, if that is known. */
   readonly from?: Place
   /** The trace that a comment of its own text names. */
@@ -35,5 +37,8 @@ export interface Passage {
   /** Whether the client gets the answer. */
   readonly deliver: boolean
 }
+
+/** A function call of the old protocol, which has no text. */
+export const functionCallText = '-- function call'
 
 export const commitOnlyText = '-- Sync: ends what was executed'

@@ -1,11 +1,10 @@
-import type { Failure, Report } from '../core/model.ts'
+import type { Failure, Place, Report } from '../core/model.ts'
 import { differenceOf, faultOf } from './difference.ts'
-import { explainFailure, type Mark } from './explain.ts'
-import type { Moment } from './history.ts'
+import { type Explanation, explainFailure, type Mark } from './explain.ts'
 import { fileText, ref } from './words.ts'
 
 /** What stands beside the line, by the part that its statement has. */
-const remarks: Readonly<Record<Mark['role'], string>> = {
+const said: Readonly<Record<Mark['role'], string>> = {
   'stale-read': 'what is read here is no longer so when it is relied on',
   overtaking: 'this makes it untrue',
   'stale-write': 'relies on what was read before, which is no longer so',
@@ -20,30 +19,45 @@ export function annotationsOf(report: Report): string[] {
 }
 
 function linesOf(report: Report, failure: Failure): string[] {
-  const { anomaly, history, marks, why } = explainFailure(report, failure)
-  const title = `${anomaly} in ${report.name}`
+  const explanation = explainFailure(report, failure)
+  const title = `${explanation.anomaly} in ${report.name}`
+  const remarks = remarksOf(explanation)
+  const found = faultOf(failure, differenceOf(failure, report))
+  const lines = remarks.map((remark) => lineOf(remark, title))
+  return [
+    ...(remarks.some(({ isMain }) => isMain)
+      ? []
+      : [`::error title=${property(title)}::${text(`${found}. ${explanation.why}`)}`]),
+    ...new Set(lines),
+  ]
+}
+
+/** What is to be said about one line of the code. */
+export interface Remark {
+  readonly place: Place | undefined
+  /** It is the write that should not have been made, or the statement that failed. */
+  readonly isMain: boolean
+  readonly message: string
+}
+
+/** One for each step that has a part in the failure, in the order of the run. */
+export function remarksOf({ history, marks }: Explanation): readonly Remark[] {
   const marked = history.moments.flatMap((moment) => {
     const mark = marks.get(moment.step.index)
     return mark === undefined ? [] : [{ moment, mark }]
   })
   const main = marked.find(({ mark }) => mark.role === 'stale-write' || mark.role === 'hit')
-  const found = faultOf(failure, differenceOf(failure, report.flows))
-  const lines = marked.map(({ moment, mark }) => {
-    const level = moment === main?.moment ? 'error' : 'notice'
-    return lineOf(level, moment, title, `${ref(moment)}: ${remarks[mark.role]}.`)
-  })
-  return [
-    ...(main === undefined
-      ? [`::error title=${property(title)}::${text(`${found}. ${why}`)}`]
-      : []),
-    ...new Set(lines),
-  ]
+  return marked.map(({ moment, mark }) => ({
+    place: moment.step.from,
+    isMain: moment === main?.moment,
+    message: `${ref(moment)}: ${said[mark.role]}.`,
+  }))
 }
 
-function lineOf(level: string, { step }: Moment, title: string, message: string): string {
-  const file = step.from && fileText(step.from.file, process.env['GITHUB_WORKSPACE'])
-  const where = file === undefined ? '' : `file=${property(file)},line=${step.from?.line},`
-  return `::${level} ${where}title=${property(title)}::${text(message)}`
+function lineOf({ place, isMain, message }: Remark, title: string): string {
+  const file = place && fileText(place.file, process.env['GITHUB_WORKSPACE'])
+  const where = file === undefined ? '' : `file=${property(file)},line=${place?.line},`
+  return `::${isMain ? 'error' : 'notice'} ${where}title=${property(title)}::${text(message)}`
 }
 
 function text(message: string): string {

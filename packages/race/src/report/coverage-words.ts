@@ -39,13 +39,16 @@ export function coveredText({ coverage }: Report): string {
   if (classes === 0) {
     return `nothing: only orders of whole flows were run (${times(schedules, 'run')}, ${seconds(milliseconds)})`
   }
-  const orders = `${big(interleavings)} ${interleavings === 1n ? 'interleaving' : 'interleavings'}`
+  // Flows that branch have more than their serial runs tell.
+  const isTold = interleavings >= BigInt(classes)
+  const number = `${big(interleavings)} ${interleavings === 1n ? 'interleaving' : 'interleavings'}`
+  const orders = isTold ? number : 'interleavings'
   const runs = `${times(schedules, 'run')}, ${seconds(milliseconds)}`
   if (exhaustive) {
     return `exhaustive: ${times(classes, 'class', 'classes')} ${classes === 1 ? 'stands' : 'stand'} for all ${orders} (${runs})`
   }
   return [
-    `not exhaustive: ${times(classes, 'class', 'classes')} run, of ${orders} (${runs})`,
+    `not exhaustive: ${times(classes, 'class', 'classes')} run${isTold ? `, of ${orders}` : ''} (${runs})`,
     ...bounds(coverage),
   ].join('; ')
 }
@@ -83,8 +86,13 @@ export function notCoveredText({ flows, coverage }: Report): string {
   ].join('; ')
 }
 
-export const vacuousText =
-  'No transaction of one flow was open while another flow made a step, in any run. This says nothing about races. Do the flows use cx.pool or cx.url? A client made elsewhere is not seen. Does one end before it reaches the database, or wait for another outside of it? Do they share one client? On one connection nothing overlaps: give each a client of its own.'
+/** What to say of a report that is vacuous: flows that only read have nothing to race for. */
+export function vacuousWhy({ notes, trouble }: Report): string {
+  return trouble?.message ?? notes.find(({ kind }) => kind === 'only-reads')?.message ?? vacuousText
+}
+
+const vacuousText =
+  'No transaction of one flow was open while another flow made a step, in any run. This does not rule out races. Do the flows use cx.pool or cx.url? A client made elsewhere is not seen. Does one end before it reaches the database, or wait for another outside it? Do they share one client? On one connection nothing overlaps: give each a client of its own.'
 
 export function seconds(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`

@@ -1,5 +1,5 @@
-import type { Failure, FinalTable, FlowOutcome, Run } from '../core/model.ts'
-import { cut } from './shorten.ts'
+import type { Failure, FinalTable, FlowOutcome, KnownTable, Report, Run } from '../core/model.ts'
+import { cut } from './sql/shorten.ts'
 import { list, times } from './words.ts'
 
 type Row = readonly (string | null)[]
@@ -7,6 +7,8 @@ type Row = readonly (string | null)[]
 /** How a table differs from what the nearest serial order left. */
 export interface TableDifference {
   readonly name: string
+  /** With its schema. */
+  readonly fullName: string
   readonly columns: readonly string[]
   readonly found: number
   /** How many rows the serial orders left: one number, unless they differ. */
@@ -15,7 +17,10 @@ export interface TableDifference {
   readonly extra: readonly Row[]
   /** Rows that only the serial state has. */
   readonly missing: readonly Row[]
-  /** Rows of both whose first column is the same. */
+  /** Columns by which rows are told apart: the key, or the first column where that is drawn anew. */
+  readonly key: readonly string[]
+  readonly isKey: boolean
+  /** Rows of both that are the same in these columns. */
   readonly changed: readonly { readonly found: Row; readonly serial: Row }[]
 }
 
@@ -30,11 +35,14 @@ export interface Difference {
   readonly together?: string
 }
 
-export function differenceOf(whole: Failure, flows: readonly string[]): Difference {
+export function differenceOf(
+  whole: Failure,
+  { flows, known = [] }: Pick<Report, 'flows' | 'known'>,
+): Difference {
   const failure = compared(whole)
   const { run, serial } = failure
   const candidates = serial.map(({ order, run: other }) => {
-    const tables = tableDifferences(run, other, serial)
+    const tables = tableDifferences(run, other, serial, known)
     const odd = run.outcomes.filter((one, at) => outcomeText(one) !== outcomeOf(other, at)).length
     const weight = tables.reduce(
       (sum, { extra, missing, changed }) => sum + extra.length + missing.length + changed.length,
@@ -102,16 +110,14 @@ export function faultOf(failure: Failure, difference: Difference): string {
 }
 
 /** `doctor b: on_call is false; after a, b it is true, and no serial order leaves all of this` */
-function rowFault(
-  { name, columns, changed, extra, missing }: TableDifference,
-  nearest: readonly string[],
-): string[] {
+function rowFault(table: TableDifference, nearest: readonly string[]): string[] {
+  const { name, columns, changed, extra, missing } = table
   const [first] = changed
   const at = first ? first.found.findIndex((cell, column) => cell !== first.serial[column]) : -1
   const after = nearest.join(', ')
   if (first && at !== -1) {
     return [
-      `${name} ${first.found[0]}: ${columns[at]} is ${first.found[at] ?? 'NULL'}; after ${after} it is ${first.serial[at] ?? 'NULL'}, and no serial order leaves all of this`,
+      `${rowName(table, first.found)}: ${columns[at]} is ${first.found[at] ?? 'NULL'}; after ${after} it is ${first.serial[at] ?? 'NULL'}, and no serial order leaves all of this`,
     ]
   }
   const shown = (row: Row): string => row.map((cell) => cell ?? 'NULL').join(' ')
@@ -129,24 +135,57 @@ function rowFault(
 }
 
 /** `stock A-1: qty is 4; after every serial order it is 3` */
-function valueFault({ serial }: Failure, { name, columns, changed }: TableDifference): string[] {
+function valueFault({ serial }: Failure, difference: TableDifference): string[] {
+  const { fullName, columns, changed } = difference
+  const own = (row: Row): string => text(cellsOf(difference, row))
   return changed.flatMap(({ found }) =>
     columns.flatMap((column, at): string[] => {
       const rows = serial.flatMap(({ run }) => {
-        const table = run.tables.find((one) => one.name === name || one.name.endsWith(`.${name}`))
-        return table?.rows.filter(([first]) => first === found[0]) ?? []
+        const table = run.tables.find((one) => one.name === fullName)
+        const rows = table === undefined ? [] : inColumns(table, columns)
+        return rows.filter((row) => own(row) === own(found))
       })
       const values = [...new Set(rows.map((row) => row[at] ?? 'NULL'))]
       const here = found[at] ?? 'NULL'
       if (values.length === 0 || values.includes(here)) return []
       return [
-        `${name} ${found[0]}: ${column} is ${here}; after every serial order it is ${values.join(' or ')}`,
+        `${rowName(difference, found)}: ${column} is ${here}; after every serial order it is ${values.join(' or ')}`,
       ]
     }),
   )
 }
 
-function tableDifferences(run: Run, other: Run, serial: Failure['serial']): TableDifference[] {
+type Keyed = Pick<TableDifference, 'name' | 'columns' | 'key' | 'isKey'>
+
+function cellsOf({ columns, key }: Pick<Keyed, 'columns' | 'key'>, row: Row): Row {
+  return key.map((column) => row[columns.indexOf(column)] ?? null)
+}
+
+/** `stock A-1`; by another column than its key, `invoices with customer_id 2`. */
+function rowName(table: Keyed, row: Row): string {
+  const cells = cellsOf(table, row)
+  if (table.isKey) return `${table.name} ${cells.join(' ')}`
+  return `${table.name} with ${table.key.map((column, at) => `${column} ${cells[at]}`).join(', ')}`
+}
+
+/** The primary key, if it is shown; where no key is known, the first column is as good as one. */
+function keyOf(
+  name: string,
+  columns: readonly string[],
+  known: readonly KnownTable[],
+): Pick<Keyed, 'key' | 'isKey'> {
+  const table = known.find((one) => one.name === name)
+  const key = table?.columns.filter((one) => one.key).map((one) => one.name) ?? []
+  const isShown = key.length > 0 && key.every((column) => columns.includes(column))
+  return isShown ? { key, isKey: true } : { key: columns.slice(0, 1), isKey: table === undefined }
+}
+
+function tableDifferences(
+  run: Run,
+  other: Run,
+  serial: Failure['serial'],
+  known: readonly KnownTable[],
+): TableDifference[] {
   const schemas = new Set(run.tables.map(({ name }) => name.slice(0, name.indexOf('.'))))
   const schema = schemas.size === 1 ? [...schemas].join('') : 'public'
   return run.tables.flatMap((found): TableDifference[] => {
@@ -167,9 +206,14 @@ function tableDifferences(run: Run, other: Run, serial: Failure['serial']): Tabl
     const extra = only(table.rows, rowsOf(other))
     const missing = only(rowsOf(other), table.rows)
     if (extra.length === 0 && missing.length === 0) return []
+    const keyed = keyOf(found.name, columns, known)
+    const cells = (row: Row): Row => cellsOf({ columns, key: keyed.key }, row)
     const changed = extra.flatMap((found) => {
-      const same = missing.filter(([first]) => first === found[0] && first !== null)
-      return same.length === 1 && extra.filter(([first]) => first === found[0]).length === 1
+      const isSame = (row: Row): boolean => text(cells(row)) === text(cells(found))
+      const same = cells(found).some((cell) => cell === null || /^[‹→]/.test(cell))
+        ? []
+        : missing.filter(isSame)
+      return same.length === 1 && extra.filter(isSame).length === 1
         ? [{ found, serial: same[0] as Row }]
         : []
     })
@@ -178,7 +222,9 @@ function tableDifferences(run: Run, other: Run, serial: Failure['serial']): Tabl
         name: table.name.startsWith(`${schema}.`)
           ? table.name.slice(schema.length + 1)
           : table.name,
+        fullName: table.name,
         columns: table.columns,
+        ...keyed,
         found: table.rows.length,
         serial: [...new Set(serial.map((one) => rowsOf(one.run).length))].toSorted((a, b) => a - b),
         extra: extra.filter((row) => !changed.some(({ found }) => found === row)),

@@ -1,11 +1,11 @@
 import type { Report } from '../core/model.ts'
 import { assertReport } from './assert-report.ts'
-import type { AnomalyName } from './anomaly.ts'
+import type { AnomalyName } from './anomaly/anomaly.ts'
 import { explainFailure } from './explain.ts'
-import type { Fix } from './fix.ts'
+import type { Fix } from './fix/fix.ts'
 
-export type { AnomalyName } from './anomaly.ts'
-export type { Fix } from './fix.ts'
+export type { AnomalyName } from './anomaly/anomaly.ts'
+export type { Fix } from './fix/fix.ts'
 
 /** What a report says about its race, as data. */
 export interface RaceExplanation {

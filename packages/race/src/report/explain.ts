@@ -1,10 +1,11 @@
 import type { Failure, Report } from '../core/model.ts'
-import { type Anomaly, type AnomalyName, recogniseAnomaly } from './anomaly.ts'
-import { cycleOf } from './cycle.ts'
-import type { Fix } from './fix.ts'
-import { fixesOf } from './fixes.ts'
-import { type History, type Moment, readHistory } from './history.ts'
-import { whyOf } from './why.ts'
+import type { Anomaly, AnomalyName } from './anomaly/anomaly.ts'
+import { cycleOf } from './anomaly/cycle.ts'
+import type { Fix } from './fix/fix.ts'
+import { fixesOf } from './fix/fixes.ts'
+import { type History, type Moment, readHistory } from './anomaly/history.ts'
+import { whyOf } from './anomaly/why.ts'
+import { recogniseAnomaly } from './anomaly/recognise-anomaly.ts'
 
 /** What part a step has in the failure. */
 export interface Mark {
@@ -51,8 +52,11 @@ const titles: Readonly<Record<AnomalyName, string>> = {
 export const anomalyNames: readonly string[] = Object.keys(titles)
 
 /** Names the anomaly of a failure and says why it happened and what helps. */
-export function explainFailure({ flows }: Pick<Report, 'flows'>, failure: Failure): Explanation {
-  const history = readHistory(failure.run, flows)
+export function explainFailure(
+  { flows, known }: Pick<Report, 'flows' | 'known'>,
+  failure: Failure,
+): Explanation {
+  const history = readHistory(failure.run, flows, known)
   const found = recogniseAnomaly(history, failure)
   return {
     anomaly: found.name,

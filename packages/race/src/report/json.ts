@@ -2,7 +2,7 @@ import type { Failure, Place, Report } from '../core/model.ts'
 import { assertReport } from './assert-report.ts'
 import { differenceOf, faultOf } from './difference.ts'
 import { explainFailure } from './explain.ts'
-import type { Fix } from './fix.ts'
+import type { Fix } from './fix/fix.ts'
 import { stepText } from './timeline.ts'
 
 /** A report as data for other programs. What is here stays; more may be added. */
@@ -78,7 +78,7 @@ function raceOf(report: Report, failure: Failure): JsonRace {
   return {
     anomaly,
     title,
-    found: faultOf(failure, differenceOf(failure, report.flows)),
+    found: faultOf(failure, differenceOf(failure, report)),
     why,
     cycle,
     fixes,

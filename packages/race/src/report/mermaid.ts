@@ -4,7 +4,7 @@ import { coveredText } from './coverage-words.ts'
 import { differenceOf, faultOf } from './difference.ts'
 import { explainFailure } from './explain.ts'
 import { sawOf } from './saw.ts'
-import { cut } from './shorten.ts'
+import { cut } from './sql/shorten.ts'
 import { isWaiting, resumeText, stepText, type TimelineRow, timelineOf } from './timeline.ts'
 
 const widest = 90
@@ -28,7 +28,7 @@ export function mermaidReport(report: Report): string {
   }
   const { history, marks } = explainFailure(report, failure)
   const lines = timelineOf(history, marks).flatMap(rowLines)
-  return `${[...head, ...lines, `  Note over ${over}: ✗ ${label(faultOf(failure, differenceOf(failure, flows)))}`].join('\n')}\n`
+  return `${[...head, ...lines, `  Note over ${over}: ✗ ${label(faultOf(failure, differenceOf(failure, report)))}`].join('\n')}\n`
 }
 
 function rowLines(row: TimelineRow): string[] {

@@ -1,6 +1,6 @@
 import type { Step } from '../core/model.ts'
-import { cut } from './shorten.ts'
-import { readStatement } from './statement.ts'
+import { cut } from './sql/shorten.ts'
+import { readStatement } from './sql/statement.ts'
 
 const widestValue = 40
 

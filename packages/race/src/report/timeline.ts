@@ -1,6 +1,6 @@
 import type { Mark } from './explain.ts'
-import { type History, type Moment, nameOf } from './history.ts'
-import { shorten } from './shorten.ts'
+import { type History, madeVisible, type Moment, nameOf } from './anomaly/history.ts'
+import { shorten } from './sql/shorten.ts'
 import { list } from './words.ts'
 
 /** One line of a timeline: a step, or the moment at which a waiting step went on. */
@@ -84,9 +84,7 @@ function noteOf(moment: Moment, history: History): string | undefined {
       ? `waits for ${others}, to the end`
       : `waits for ${others}`
   }
-  const { ends } = step.footprint
-  if (ends === undefined || ends.how === 'rollback') return undefined
-  const visible = [...new Set(ends.writes.map((object) => nameOf(object, history)))]
+  const visible = [...new Set(madeVisible(moment).map((object) => nameOf(object, history)))]
   // After the last step nobody is left to see it.
   return visible.length === 0 || step.index === moments.length - 1
     ? undefined

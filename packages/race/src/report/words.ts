@@ -1,9 +1,10 @@
 /** How sentences of a report name steps, tables and keys. */
 import { isAbsolute, relative } from 'node:path'
 import type { Place } from '../core/model.ts'
-import type { Moment } from './history.ts'
-import { relationOf } from './history.ts'
-import type { Equality } from './statement.ts'
+import type { Moment } from './anomaly/history.ts'
+import { relationOf } from './anomaly/history.ts'
+import { sqlName } from './sql/sql-name.ts'
+import type { Equality } from './sql/statement.ts'
 
 /** `alice's SELECT (2)` */
 export function ref({ who, statement, number, step, kind }: Moment): string {
@@ -66,14 +67,6 @@ export function isAboutObjects({ statement, step }: Moment): boolean {
     step.answer.error?.sqlstate.startsWith('42') === true ||
     ['CREATE', 'ALTER', 'DROP'].includes(statement.verb)
   )
-}
-
-/** As SQL writes it. */
-export function sqlName(name: string): string {
-  return name
-    .split('.')
-    .map((part) => (/^[a-z_][a-z0-9_$]*$/.test(part) ? part : `"${part.replaceAll('"', '""')}"`))
-    .join('.')
 }
 
 /** The same of a statement's table, for lines that can be copied. */

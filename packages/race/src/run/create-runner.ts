@@ -1,34 +1,44 @@
 import type { Span } from '../core/facts.ts'
-import type { Cast, FlowOutcome, Run, Runner, Trouble } from '../core/model.ts'
+import type { Cast, FlowOutcome, KnownTable, Run, Runner, Trouble } from '../core/model.ts'
 import { traceCalls } from '../gate/call-places.ts'
-import { readStamp } from './catalogue.ts'
-import { connectControl } from './control.ts'
-import { openClone } from './clone.ts'
-import { endFact, type FindKeys, unreadNotes, unseenNotes } from './end-facts.ts'
-import { createStateReader, type StateReader } from './final-state.ts'
-import { createFootprintReader } from './footprint-reader.ts'
-import { withDatabase } from './database-context.ts'
+import { readStamp } from './catalogue/catalogue.ts'
+import { connectControl } from './connection/control.ts'
+import { openClone } from './state/clone.ts'
+import { endFact, type FindKeys, unreadNotes, unseenNotes } from './state/end-facts.ts'
+import { tablesPutBack } from './state/exact-seed.ts'
+import { createStateReader, type StateReader } from './state/final-state.ts'
+import { createFootprintReader } from './footprint/footprint-reader.ts'
+import { withDatabase } from './connection/database-context.ts'
 import type { RunnerOptions } from './options.ts'
-import { outcomeText } from './outcome-text.ts'
-import type { Decide } from './choices.ts'
-import type { ScheduleSetting } from './play.ts'
-import { type Played, playSchedule } from './schedule.ts'
-import { createSeedCheck } from './seed-check.ts'
-import { forgetLatecomers, latecomerTrouble, lend, waitForLatecomer } from './latecomers.ts'
-import { openRestoreState } from './restore-state.ts'
-import { readServer } from './server-facts.ts'
-import { withoutSessions } from './sessions.ts'
-import { sharedConnections } from './shared-connections.ts'
-import { createStage, type Stage } from './stage.ts'
-import { loadParser } from './statement-tree.ts'
-import { takeDatabase } from './turn.ts'
-import { tidyUp } from './tidy-up.ts'
-import { createWatch, GivenUp, type Limit, type Watch } from './watch.ts'
+import { outcomeText } from './answer/outcome-text.ts'
+import type { Decide } from './play/choices.ts'
+import type { ScheduleSetting } from './play/play.ts'
+import { type Played, playSchedule } from './play/schedule.ts'
+import { createSeedCheck } from './state/seed-check.ts'
+import {
+  forgetLatecomers,
+  latecomerTrouble,
+  lend,
+  waitForLatecomer,
+} from './connection/latecomers.ts'
+import { RestoreError } from './state/restore-error.ts'
+import { openRestoreState } from './state/restore-state.ts'
+import { readKnownTables } from './catalogue/known-tables.ts'
+import { readServer } from './catalogue/server-facts.ts'
+import { withoutSessions } from './connection/sessions.ts'
+import { sharedConnections } from './connection/shared-connections.ts'
+import { createStage, type Stage } from './connection/stage.ts'
+import { loadParser } from './statement/statement-tree.ts'
+import { takeDatabase } from './connection/turn.ts'
+import { tidyUp } from './play/tidy-up.ts'
+import { createWatch, GivenUp, type Limit, type Watch } from './connection/watch.ts'
 
 /** A runner with its connections; `close` gives them back. */
 export interface LiveRunner extends Runner, AsyncDisposable {
   /** The server's version, for the head of a report. */
   readonly server: string
+  /** The tables as they were before a run that was to be reported. */
+  known(): readonly KnownTable[] | undefined
   /** Waits a moment for flows that go on after they have ended, and says which one does. */
   latecomer(): Promise<Trouble | undefined>
   close(): Promise<void>
@@ -73,6 +83,7 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
   const watch = createWatch(url, control, hangMs)
   /** What kept the exploration from beginning. */
   let hindrance: Trouble | undefined
+  let known: readonly KnownTable[] | undefined
   const stages: Stage[] = []
   const kept =
     options.state === 'restore'
@@ -89,10 +100,11 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
   const stage = await createStage(url, names.length, server.startOptions)
   stages.push(stage)
   opened.push(stage.close)
+  const putBack = tablesPutBack(options.seed)
   const states =
     options.oracle === false
       ? undefined
-      : watched(watch, createStateReader(control, options.oracle ?? {}))
+      : watched(watch, createStateReader(control, options.oracle ?? {}, putBack))
   const limit = (kind: Trouble['kind']): Limit => ({ ms: limitMs, kind })
   const seed = async (): Promise<void> => {
     await kept?.restore()
@@ -105,7 +117,8 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
     await withDatabase(control, (database) =>
       watch.over({
         name: 'The seed',
-        do: () => lend(async () => fill(database)),
+        // It uses no client of the flows: what they send meanwhile is theirs.
+        do: async () => (putBack ? fill(database) : lend(async () => fill(database))),
         limit: limit('seed-failed'),
       }),
     )
@@ -119,7 +132,8 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
       : undefined
   // Without an oracle too: an invariant would be held to what the runs before have left.
   const checked = states ?? (seedAgain ? undefined : watched(watch, createStateReader(control, {})))
-  const seeds = checked && createSeedCheck(checked, seedAgain)
+  const by = options.seed ? 'seed' : options.state
+  const seeds = checked && createSeedCheck(checked, by, seedAgain)
   const setting: ScheduleSetting = {
     names,
     flows,
@@ -154,12 +168,12 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
     try {
       await seed()
     } catch (error) {
-      if (error instanceof GivenUp) throw error
+      if (error instanceof GivenUp || error instanceof RestoreError) throw error
       await control.client.query('ROLLBACK').catch(() => undefined)
       const message = error instanceof Error ? error.message : String(error)
       return withoutPlay(names.length, {
         kind: 'seed-failed',
-        message: `The seed failed: ${message}`,
+        message: `The ${options.seed ? 'seed' : 'restore'} failed: ${message}`,
       })
     }
     const stamp = await reader.prepare()
@@ -170,12 +184,19 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
         trouble.kind === 'seed-differs' ? latecomerTrouble(names, 'suspected') : undefined
       return withoutPlay(names.length, late ?? trouble)
     }
+    if (cast?.places === true && cast.serial !== true) {
+      known ??= await readKnownTables(control)
+    }
     const stop = cast?.places === true ? traceCalls() : undefined
     const played = await playSchedule(setting, decide, cast).finally(stop)
-    await tidyUp(setting, played)
+    const lasting = await tidyUp(setting, played)
     if (played.failure) throw played.failure
     await recover(played)
-    const run = await look(played, { from, to: Date.now() })
+    const isOpen = lasting !== undefined && options.functions !== 'atomic'
+    const run = await look(isOpen ? { uncontrolled: leftBy(names[lasting]), ...played } : played, {
+      from,
+      to: Date.now(),
+    })
     const late = latecomerTrouble(names)
     return late && !run.trouble ? { ...run, trouble: late } : run
   }
@@ -258,11 +279,16 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
   return {
     flows: names,
     server: server.version,
+    known: () => known,
     run,
     latecomer: () => waitForLatecomer(names),
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+function leftBy(name: string | undefined): string {
+  return `Code that ${name ?? 'a flow'} runs in the database may leave something in its session, such as a setting, a temporary table or a lock, and its client keeps the session from run to run. Use cx.pool, whose sessions are new then, or set it for the transaction only (set_config(…, true)).`
 }
 
 const noKeys: FindKeys = () => ({ keys: [], certain: false })
@@ -273,6 +299,7 @@ function watched(watch: Watch, states: StateReader): StateReader {
   return {
     start: (stamp) => watch.over({ name, do: () => states.start(stamp) }),
     columns: () => watch.over({ name, do: states.columns }),
+    isPutBack: states.isPutBack,
     read: (span, stamp) => watch.over({ name, do: () => states.read(span, stamp) }),
   }
 }

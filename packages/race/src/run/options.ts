@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { FlowOutcome } from '../core/model.ts'
-import type { Classify } from './said.ts'
+import type { Classify } from './answer/said.ts'
 
 /** Rows of a query, read by their column names. */
 export type Rows = Record<string, unknown>[]

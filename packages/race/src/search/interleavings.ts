@@ -1,3 +1,6 @@
+import type { Choice } from '../core/model.ts'
+import type { SerialRun } from './serial-oracle.ts'
+
 /** In how many orders flows of these lengths can be merged: a multinomial. */
 export function interleavings(lengths: readonly number[]): bigint {
   let orders = 1n
@@ -9,4 +12,23 @@ export function interleavings(lengths: readonly number[]): bigint {
       orders = (orders * placed) / step
     }
   return orders
+}
+
+/** Steps of a flow; of each of its connections, if it uses two at a time, since these have no order either. */
+export function lengthsOf(serial: readonly SerialRun[], flow: number): number[] {
+  const own = ({ choice }: { readonly choice: Choice }): boolean => choice.flow === flow
+  const together = serial.some(({ run: { decisions } }) =>
+    decisions.some(({ enabled }) => enabled.filter(own).length > 1),
+  )
+  const lanes = together
+    ? [...new Set(serial.flatMap(({ run }) => run.steps.filter(own).map(({ lane }) => lane)))]
+    : [undefined]
+  return lanes.map((lane) =>
+    Math.max(
+      0,
+      ...serial.map(({ run: { steps } }) => {
+        return steps.filter((step) => own(step) && (lane ?? step.lane) === step.lane).length
+      }),
+    ),
+  )
 }

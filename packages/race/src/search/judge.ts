@@ -1,6 +1,6 @@
 /** What is wrong with a run, if anything is; what is only worth a note is noted. */
 import type { Failure, FlowOutcome, Run } from '../core/model.ts'
-import type { Comparison } from './comparison.ts'
+import type { Comparison } from './compare/comparison.ts'
 import type { SerialOracle, What } from './serial-oracle.ts'
 import type { Tally } from './tally.ts'
 

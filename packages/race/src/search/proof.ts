@@ -1,13 +1,13 @@
 /** How a fault becomes a race: it is made simpler, replayed, and held against serial orders once more. */
 import type { Failure, Run, Trouble } from '../core/model.ts'
-import type { Comparison } from './comparison.ts'
-import type { Frontier } from './frontier.ts'
+import type { Comparison } from './compare/comparison.ts'
+import type { Frontier } from './classes/frontier.ts'
 import { type Fault, isByRule, type Judge } from './judge.ts'
 import { isSerial, preemptionsOf } from './linear.ts'
 import { Follow, planOf } from './policy.ts'
 import type { SerialOracle } from './serial-oracle.ts'
 import { isSimpler, shrink } from './shrink.ts'
-import { systematic } from './systematic.ts'
+import { systematic } from './classes/systematic.ts'
 import type { Tally } from './tally.ts'
 import { hashOf, tokenOf } from './token.ts'
 
@@ -105,7 +105,10 @@ export class Proof {
     const failure = await this.#failure(fault)
     const [again, replays] = failure.reproduced
     if (this.#serialToo) {
-      const message = `In one run ${fault.message}. Flows that ran one after the other ended so too: the order in which a flow uses connections of its own decides it, and only one such order was known.`
+      const why = usesSeveral(fault.run)
+        ? 'the order in which a flow uses connections of its own decides it, and only one such order was known.'
+        : 'something that the explorer does not see decides it. A client that a flow does not get from its context is not seen: let every statement of a flow go through cx.pool or cx.url.'
+      const message = `In one run ${fault.message}. Flows that ran one after the other ended so too: ${why}`
       return { trouble: { kind: 'not-reproduced', message } }
     }
     if (again > (fault.mayBeAccident === true ? replays - 1 : replays / 2)) {
@@ -133,11 +136,13 @@ export class Proof {
     let reproduced = 0
     let shown = run
     for (let replay = 0; replay < REPLAYS; replay++) {
-      const again = await this.#tally.run(new Follow(plan).decide, 'replay', { places: true })
+      // To look for the lines costs: the first that fails again is shown.
+      const places = reproduced === 0
+      const again = await this.#tally.run(new Follow(plan).decide, 'replay', { places })
       if (again.trouble === undefined) this.#comparison.learnDrawn(run, again)
       if ((await this.#judge.fault(again))?.key !== fault.key) continue
+      if (reproduced === 0) shown = again
       reproduced++
-      shown = again
     }
     const orders = this.#oracle.complete
     const runs = this.#comparison.shown(
@@ -154,4 +159,9 @@ export class Proof {
       reproduced: [reproduced, REPLAYS],
     }
   }
+}
+
+/** Whether a flow has sent through more than one connection. */
+function usesSeveral({ steps }: Run): boolean {
+  return steps.some(({ lane }) => lane > 0)
 }

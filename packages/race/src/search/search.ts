@@ -4,22 +4,22 @@
  */
 import { type Dependent, dependent as everyRule } from '../core/footprint.ts'
 import type { Coverage, Failure, Progress, Report, Run, Runner, Trouble } from '../core/model.ts'
-import { Comparison } from './comparison.ts'
+import { Comparison } from './compare/comparison.ts'
 import { Consistency } from './consistency.ts'
 import { crashPoints } from './crash.ts'
-import { Frontier, type Learnt, renamingsOf } from './frontier.ts'
+import { Frontier, type Learnt, renamingsOf } from './classes/frontier.ts'
 import { futility } from './futility.ts'
-import { interleavings } from './interleavings.ts'
+import { interleavings, lengthsOf } from './interleavings.ts'
 import { type Fault, Judge, short } from './judge.ts'
 import { isSerial } from './linear.ts'
 import { atRandom, byPriority, Follow, inOrder, inTurns } from './policy.ts'
 import { Proof } from './proof.ts'
 import { Random } from './random.ts'
 import { SerialOracle, serialOrders } from './serial-oracle.ts'
-import { systematic } from './systematic.ts'
+import { systematic } from './classes/systematic.ts'
 import { type Budget, Tally } from './tally.ts'
 import { hashOf, readToken } from './token.ts'
-import { Weave } from './weave.ts'
+import { Weave } from './classes/weave.ts'
 
 export interface SearchOptions {
   readonly budget: Budget
@@ -64,6 +64,7 @@ class Search {
   readonly #weave: Weave
   readonly #runs: Run[] = []
   #deterministic = true
+  #futile: Exclude<ReturnType<typeof futility>, { readonly trouble: Trouble }>
   #crashPoints = 0
   #crashesLeft = false
   #missBound: Coverage['missBound']
@@ -132,9 +133,9 @@ class Search {
         return { kind: 'fails-serially', message }
       }
     }
-    const futile = futility(this.#flows, this.#oracle.complete)
+    const futile = futility(this.#flows, this.#oracle.complete, this.#options.symmetric)
     if (futile !== undefined && 'trouble' in futile) return futile.trouble
-    if (futile !== undefined) this.#tally.note(futile.note)
+    this.#futile = futile
     return undefined
   }
 
@@ -286,15 +287,16 @@ class Search {
   #findings(failure?: Failure, trouble?: Trouble): Findings {
     const { schedules, overlapped, blockedEpisodes, deadlocks, milliseconds } = this.#tally
     for (const note of this.#comparison.notes) this.#tally.note(note)
+    // What succeeded among others was explored.
+    const futile = this.#futile?.about.some((flow) => this.#tally.accepted.has(flow)) === false
+    if (this.#futile && futile) this.#tally.note(this.#futile.note)
     const woven = failure === undefined && this.#noteWoven()
     const { notes } = this.#tally
     const finished = failure === undefined && trouble === undefined && this.#frontier.open === 0
     const { controlled, decided } = this.#tally
     const exhaustive =
       finished && this.#deterministic && controlled && decided && !woven && this.#comparison.steady
-    const lengths = this.#flows.map((_, flow) =>
-      Math.max(0, ...this.#oracle.complete.map(({ run }) => stepsOf(run, flow))),
-    )
+    const lengths = this.#flows.flatMap((_, flow) => lengthsOf(this.#oracle.complete, flow))
     const bound =
       failure === undefined && !exhaustive ? this.#frontier.preemptionBound() : undefined
     const coverage: Coverage = {
@@ -322,11 +324,12 @@ class Search {
         trouble,
         notes,
       }
-    if (!overlapped) return { verdict: 'vacuous', coverage, notes }
+    if (!overlapped)
+      return {
+        verdict: 'vacuous',
+        coverage,
+        notes: [...notes, ...(futile ? [] : this.#tally.onlyReads())],
+      }
     return { verdict: exhaustive && !this.#crashesLeft ? 'race-free' : 'bounded', coverage, notes }
   }
-}
-
-function stepsOf(run: Run, flow: number): number {
-  return run.steps.filter((step) => step.flow === flow).length
 }

@@ -4,7 +4,7 @@
  * from that order: to refuse is safe. A flow that crashed may be in it or missing, but not by halves.
  */
 import type { FlowOutcome, Progress, Run } from '../core/model.ts'
-import type { Comparison } from './comparison.ts'
+import type { Comparison } from './compare/comparison.ts'
 import { isSerial, permutations } from './linear.ts'
 import { inOrder } from './policy.ts'
 import type { Random } from './random.ts'

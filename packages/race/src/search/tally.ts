@@ -29,10 +29,14 @@ export class Tally {
   open = 0
   classes = 0
   bound: number | undefined
+  /** Flows that did in some run what was asked for. */
+  readonly accepted: Set<number> = new Set()
   readonly runner: Runner
   readonly #budget: Budget
   readonly #onProgress: ((progress: Progress) => void) | undefined
   readonly #notes = new Map<string, Note>()
+  /** A step of some run did more than read, or nobody knows what it did. */
+  #wrote = false
   readonly #started = performance.now()
 
   constructor(runner: Runner, budget: Budget, onProgress?: (progress: Progress) => void) {
@@ -47,6 +51,14 @@ export class Tally {
 
   get notes(): readonly Note[] {
     return [...this.#notes.values()]
+  }
+
+  /** What to say where no run has a step that another could meet. */
+  onlyReads(): readonly Note[] {
+    if (this.#wrote) return []
+    const message =
+      'No flow writes or locks anything in any run: reads alone cannot race. Explore them together with a flow that changes what they read.'
+    return [{ kind: 'only-reads', message }]
   }
 
   /** Each message is kept once. */
@@ -89,6 +101,12 @@ export class Tally {
     this.blockedEpisodes += run.steps.filter(({ waitedFor }) => waitedFor.length > 0).length
     this.longest = Math.max(this.longest, run.steps.length)
     this.overlapped ||= !isSerial(run) || overlaps(run.steps)
+    for (const [flow, end] of run.outcomes.entries())
+      if (end.kind === 'returned' && (end.said ?? 'accepted') === 'accepted')
+        this.accepted.add(flow)
+    this.#wrote ||= run.steps.some(
+      ({ footprint: { opaque, touches } }) => opaque || touches.some(({ mode }) => mode !== 'read'),
+    )
     for (const note of run.notes) {
       this.note(note)
       if (note.kind === 'unseen') this.decided = false

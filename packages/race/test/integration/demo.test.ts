@@ -106,6 +106,8 @@ describe('demo', () => {
   })
 
   test('says why it cannot, without the password', async () => {
+    const mysql = await command(['demo', '--url', 'mysql://x/y'])
+    expect(mysql.err).toContain('such as postgres://user:password@localhost:5432/test')
     const wrong = new URL(url)
     wrong.pathname = '/no_such_database'
     wrong.password = 'very-secret'
@@ -118,7 +120,7 @@ describe('demo', () => {
 
 describe('the command line', () => {
   test.each([
-    [['--help'], 0, /Usage: npx @holdfast\/race demo[\s\S]*Exit codes/],
+    [['--help'], 0, /Usage: npx @holdfast\/race hunt[\s\S]*race demo --url[\s\S]*Exit codes/],
     [['--version'], 0, /^\d+\.\d+\.\d+/],
   ])('%j', async (args, code, text) => {
     const ended = await command(args)
@@ -129,7 +131,7 @@ describe('the command line', () => {
   test.each([
     [[], /A command is needed/],
     [['demo'], /needs a database/],
-    [['sing'], /The only command is demo/],
+    [['sing'], /The commands are hunt and demo/],
     [['demo', '--loud'], /Unknown option '--loud'/],
   ])('%j is misuse', async (args, text) => {
     const { code, err } = await command(args)

@@ -2,54 +2,15 @@
  * The page in a browser. Runs where there is a Chromium: `HOLDFAST_CHROMIUM` names it, else the one
  * of the operating system.
  */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { htmlReport } from '../../src/report/page/html-report.ts'
+import { hasBrowser, pages, weakContrasts } from '../support/page-browser.ts'
 import * as made from '../support/reports.ts'
 
-const program = [
-  process.env['HOLDFAST_CHROMIUM'],
-  '/usr/bin/chromium',
-  '/usr/bin/google-chrome',
-].find((path) => path !== undefined && existsSync(path))
-const folder = mkdtempSync(join(tmpdir(), 'race-page-'))
-
-describe.skipIf(program === undefined)('in a browser', () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: program as string,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-sync'],
-    })
-  })
-  afterAll(async () => {
-    await browser.close()
-    rmSync(folder, { recursive: true })
-  })
-
-  /** Opens a report; fails if the page says or asks for anything. */
-  async function open<T>(
-    text: string,
-    use: (page: Page) => Promise<T>,
-    options: BrowserContextOptions = {},
-  ): Promise<T> {
-    await using context = await browser.newContext(options)
-    const page = await context.newPage()
-    const said: string[] = []
-    page.on('console', (message) => said.push(message.text()))
-    page.on('pageerror', (error) => said.push(error.message))
-    page.on('request', (request) => said.push(request.url()))
-    const file = join(folder, 'report.html')
-    writeFileSync(file, text)
-    await page.goto(pathToFileURL(file).href)
-    const result = await use(page)
-    expect(said).toEqual([pathToFileURL(file).href])
-    return result
-  }
+describe.skipIf(!hasBrowser)('in a browser', () => {
+  const { open, browser, file } = pages()
 
   test('a reader can go through the run step by step', async () => {
     await open(htmlReport(made.quota), async (page) => {
@@ -119,40 +80,10 @@ describe.skipIf(program === undefined)('in a browser', () => {
       '<main>',
       '<main><script>document.title="in"</script>',
     )
-    await using context = await browser.newContext()
+    await using context = await browser().newContext()
     const page = await context.newPage()
-    writeFileSync(join(folder, 'broken.html'), broken)
-    await page.goto(pathToFileURL(join(folder, 'broken.html')).href)
+    writeFileSync(file(), broken)
+    await page.goto(pathToFileURL(file()).href)
     expect(await page.title()).toBe('upload within the quota: race')
   })
 })
-
-/** Runs in the page: texts whose colour is too near to that of what is behind them (WCAG AA, 4.5). */
-const weakContrasts = `(() => {
-  const parse = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number)
-  const light = ([r, g, b]) =>
-    [r, g, b]
-      .map((one) => one / 255)
-      .map((one) => (one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4))
-      .reduce((sum, one, at) => sum + one * [0.2126, 0.7152, 0.0722][at], 0)
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const [r, g, b, alpha = 1] = parse(getComputedStyle(at).backgroundColor)
-      if (alpha > 0.99) return [r, g, b]
-    }
-    return [255, 255, 255]
-  }
-  const weak = []
-  for (const element of document.querySelectorAll('main *')) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim())
-    const box = element.getBoundingClientRect()
-    if (!own || box.width === 0 || element.closest('button:disabled')) continue
-    const style = getComputedStyle(element)
-    const inPicture = element.closest('svg') !== null
-    const colour = parse(inPicture ? style.fill : style.color)
-    const [one, other] = [light(colour), light(behind(element))].sort((a, b) => b - a)
-    const contrast = (one + 0.05) / (other + 0.05)
-    if (contrast < 4.5) weak.push([element.textContent.trim().slice(0, 30), contrast.toFixed(2)])
-  }
-  return weak
-})()`

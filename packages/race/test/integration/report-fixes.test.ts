@@ -15,15 +15,17 @@ beforeAll(async () => {
       CREATE TABLE lot (code text PRIMARY KEY, bid int NOT NULL);
       CREATE TABLE task (code text PRIMARY KEY, owner text);
       CREATE TABLE maker (code text PRIMARY KEY);
-      CREATE TABLE part (number int, qty int, maker_id text)`),
+      CREATE TABLE part (number int, qty int, maker_id text);
+      CREATE TABLE ticket (id serial PRIMARY KEY, lot text REFERENCES lot)`),
   )
 })
 
 const seed = async ({ query }: DatabaseContext): Promise<void> => {
-  await query('TRUNCATE lot, task, maker, part')
+  await query('TRUNCATE lot, task, maker, part, ticket')
   await query(`INSERT INTO lot VALUES ('x', 20)`)
   await query(`INSERT INTO task VALUES ('one', NULL), ('two', NULL)`)
   await query(`INSERT INTO maker VALUES ('m')`)
+  await query(`INSERT INTO ticket (lot) VALUES ('x')`)
 }
 
 type Work = (pool: Pool, who: 'a' | 'b') => Promise<unknown>
@@ -85,12 +87,55 @@ describe('a fix', () => {
     expect(text).not.toMatch(/WHERE id =/)
   })
 
+  test.each([
+    [
+      'the row',
+      `SELECT bid FROM lot WHERE code = 'x'`,
+      `UPDATE lot SET bid = bid + 1 WHERE code = 'x'`,
+    ],
+    [
+      'the parent row',
+      `SELECT count(*)::int AS bid FROM ticket WHERE lot = 'x'`,
+      `INSERT INTO ticket (lot) VALUES ('x')`,
+    ],
+  ])(
+    'says that a lock of %s needs a transaction, where there is none',
+    async (row, read, write) => {
+      const text = await told(async (pool) => {
+        const { rows } = await pool.query(read)
+        // What is refused after the first of them.
+        if (![1, 20].includes(rows[0].bid)) return 'refused'
+        await pool.query(write)
+        return 'done'
+      })
+      expect(text).toMatch(
+        new RegExp(`fix +Put BEGIN before .* COMMIT after the write, and lock ${row}`),
+      )
+    },
+  )
+
   test('gives the number to the column that was asked for', async () => {
     const text = await told(async (pool) => {
       const { rows } = await pool.query('SELECT coalesce(max(number), 0) AS n FROM part')
       await pool.query('INSERT INTO part (qty, number) VALUES (1, $1)', [rows[0].n + 1])
     })
     expect(text).toContain('INDEX ON part (number)')
+  })
+})
+
+test('a table that somebody else has locked costs its own fixes, and not the race', async () => {
+  await withClient(url, async (other) => {
+    await other.query('CREATE TABLE IF NOT EXISTS beside (id int DEFAULT 1)')
+    await other.query('BEGIN; LOCK TABLE beside IN ACCESS EXCLUSIVE MODE')
+    const text = await told(
+      async (pool) => {
+        const { rows } = await pool.query(`SELECT bid FROM lot WHERE code = 'x'`)
+        await pool.query(`UPDATE lot SET bid = $1 WHERE code = 'x'`, [rows[0].bid + 5])
+      },
+      { oracle: { tables: ['lot'] } },
+    )
+    await other.query('ROLLBACK')
+    expect(text).toMatch(/bid = bid \+ 5|FOR UPDATE/)
   })
 })
 

@@ -62,7 +62,7 @@ describe('the packed race explorer', () => {
     const program = join(project, 'node_modules/@holdfast/race/dist/esm/main.js')
     expect((await readFile(program, 'utf8')).startsWith('#!/usr/bin/env node\n')).toBe(true)
     const { stdout } = await run('node', [program, '--help'])
-    expect(stdout).toContain('Usage: npx @holdfast/race demo')
+    expect(stdout).toContain('npx @holdfast/race demo --url')
   })
 
   test('adds itself to vitest, and to a global expect like that of jest', async () => {

@@ -3,7 +3,7 @@ import { type ClientBase, DatabaseError } from 'pg'
 import type { Dependent } from '../../src/core/footprint.ts'
 import { createRunner } from '../../src/run/create-runner.ts'
 import type { Flow } from '../../src/run/options.ts'
-import { enumerate } from '../../src/search/systematic.ts'
+import { enumerate } from '../../src/search/classes/systematic.ts'
 import { formatError, formatOutcome, formatRows, type StepResult } from './outcome.ts'
 import type { Spec, SpecSession } from './parse-spec.ts'
 

@@ -4,6 +4,8 @@ import type {
   Failure,
   FinalTable,
   FlowOutcome,
+  KnownColumn,
+  KnownTable,
   Report,
   Run,
   Step,
@@ -29,10 +31,31 @@ interface Parts {
   readonly run?: Partial<Run>
   /** What each serial order left. */
   readonly serial?: readonly Partial<Run>[]
+  readonly known?: readonly KnownTable[]
+}
+
+/** A table as the seed left it: `known('users', { id: 'int4' }, [['1']])`. The first column is the key. */
+export function known(
+  name: string,
+  columns: Readonly<Record<string, string | (Partial<KnownColumn> & { readonly type: string })>>,
+  rows: KnownTable['rows'] = [],
+): KnownTable {
+  const all = Object.entries(columns).map(([column, more], at): KnownColumn => {
+    const rest = typeof more === 'string' ? { type: more } : more
+    return { name: column, exact: true, key: at === 0, ...rest }
+  })
+  return { name: `public.${name}`, columns: all, uniques: [[all[0]?.name ?? '']], rows }
 }
 
 /** A report of a race. */
-export function raceReport({ name, play, failure = {}, run = {}, serial = [] }: Parts): Report {
+export function raceReport({
+  name,
+  play,
+  failure = {},
+  run = {},
+  serial = [],
+  known: tables,
+}: Parts): Report {
   const orders = [
     [0, 1],
     [1, 0],
@@ -44,6 +67,7 @@ export function raceReport({ name, play, failure = {}, run = {}, serial = [] }: 
     coverage,
     notes: [],
     server: 'PostgreSQL 15.19, read committed',
+    ...(tables === undefined ? {} : { known: tables }),
     failure: {
       kind: 'not-serial',
       message: 'the final state is that of no serial order',
@@ -131,6 +155,14 @@ export const quota: Report = raceReport({
     { tables: [users, uploads(['bob.png'])], outcomes: [full, ok] },
   ],
   failure: { kind: 'invariant', message: '101 uploads, the quota is 100' },
+  known: [
+    known('users', { id: 'int4', quota: 'int4' }, [['1', '100']]),
+    known('uploads', {
+      id: 'int4',
+      user_id: { type: 'int4', refers: { table: 'public.users', column: 'id' } },
+      name: 'text',
+    }),
+  ],
 })
 
 const stock = (qty: string): FinalTable => ({
@@ -193,6 +225,7 @@ export const lostUpdate: Report = raceReport({
     { tables: [stock('3')], steps: inTurn('alice', 'bob') },
     { tables: [stock('3')], steps: inTurn('bob', 'alice') },
   ],
+  known: [known('stock', { sku: 'text', qty: 'int4' }, [['A-1', '5']])],
 })
 
 export const lockTooLate: Report = raceReport({

@@ -4,6 +4,7 @@ import type { Flow } from '../../src/run/options.ts'
 
 const [url, signal, listens] = process.argv.slice(2)
 
+if (listens === 'exits') process.on(String(signal), () => process.exit(7))
 if (listens === 'listens') process.on(String(signal), () => process.stdout.write('heard '))
 
 const spoil: Flow = async ({ pool }) => {

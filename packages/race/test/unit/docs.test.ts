@@ -1,6 +1,7 @@
 /** Tables of the documentation that repeat the sources. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { attacks } from '../../../../scripts/acidrain/hunt-attacks.ts'
 import { anomalyNames } from '../../src/report/explain.ts'
 
 function read(path: string): string {
@@ -29,17 +30,30 @@ test('options.md lists every option and no other', () => {
   expect(firstColumn(read('docs/race/options.md'), 'option | default')).toEqual(options)
 })
 
-test.each(['README.md', 'packages/race/README.md'])(
-  'the timeline of %s is one that was printed',
-  (path) => {
-    const [, printed = ''] =
-      /<!-- printed: above -->\n```text\n([\s\S]*?)\n```/.exec(read('docs/race/five-minutes.md')) ??
-      []
-    const shown = [...read(path).matchAll(/```text\n([\s\S]*?)\n```/g)]
-      .map(([, text]) => text as string)
-      .filter((text) => text.includes('┌ BEGIN'))
-    expect(shown).toHaveLength(1)
-    // The README leaves out what stands around it, and the server's version is ours.
-    expect(printed).toContain(shown[0])
-  },
-)
+test('the timeline of packages/race/README.md is one that was printed', () => {
+  const [, printed = ''] =
+    /<!-- printed: above -->\n```text\n([\s\S]*?)\n```/.exec(read('docs/race/five-minutes.md')) ??
+    []
+  const shown = timelinesIn(read('packages/race/README.md'))
+  expect(shown).toHaveLength(1)
+  // The README leaves out what stands around it, and the server's version is ours.
+  expect(printed).toContain(shown[0])
+})
+
+test('README.md shows the picture that integration/docs-picture draws again, and no timeline beside it', () => {
+  expect(read('README.md')).toContain('](docs/race/quota.svg)')
+  expect(timelinesIn(read('README.md'))).toEqual([])
+})
+
+function timelinesIn(page: string): string[] {
+  return [...page.matchAll(/```text\n([\s\S]*?)\n```/g)]
+    .map(([, text]) => text as string)
+    .filter((text) => text.includes('┌ BEGIN'))
+}
+
+test('acidrain.md lists the flows that the script hunts in', () => {
+  const rows = read('docs/race/acidrain.md').matchAll(/^\| (stock|voucher|cart) \| ([^|]+) \|/gm)
+  expect([...rows].map(([, kind, does]) => [kind, does])).toEqual(
+    attacks.map(({ kind, does }) => [kind, does]),
+  )
+})

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { assertRaceFree } from '../../src/assert-race-free.ts'
+import type { Report } from '../../src/core/model.ts'
 import '../../src/vitest.ts'
 import * as made from '../support/reports.ts'
 
@@ -89,16 +90,52 @@ describe('without matchers', () => {
 
 describe('a page for every failure', () => {
   const folder = mkdtempSync(join(tmpdir(), 'race-pages-'))
+  const { failure } = made.quota
+  const broken = (message: string): Report => ({
+    ...made.quota,
+    ...(failure && { failure: { ...failure, message } }),
+  })
+  const pages = (): string[] =>
+    existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.html')) : []
+
+  beforeEach(() => {
+    vi.stubEnv('HOLDFAST_RACE_OUT', folder)
+    vi.stubEnv('GITHUB_ACTIONS', 'true')
+  })
   afterEach(() => {
     vi.unstubAllEnvs()
+    vi.restoreAllMocks()
     rmSync(folder, { recursive: true, force: true })
   })
 
-  test('is left in HOLDFAST_RACE_OUT', () => {
-    vi.stubEnv('HOLDFAST_RACE_OUT', folder)
-    const path = join(folder, 'upload-within-the-quota-a2b4a2.html')
-    expect(() => expect(made.quota).toBeRaceFree()).toThrow(path)
-    expect(readFileSync(path, 'utf8')).toMatch(/^<!doctype html>/)
+  test('is left in HOLDFAST_RACE_OUT, and the lines are told to GitHub', () => {
+    const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+    expect(() => expect(made.quota).toBeRaceFree()).toThrow(
+      /upload-within-the-quota-[0-9a-f]{8}\.html/,
+    )
+    const [page = ''] = pages()
+    expect(readFileSync(join(folder, page), 'utf8')).toMatch(/^<!doctype html>/)
+    expect(written.mock.calls.join('\n')).toContain('::error')
+  })
+
+  test.each<[string, () => void]>([
+    ['not.toBeRaceFree', () => expect(made.quota).not.toBeRaceFree()],
+    ['toHaveRace', () => expect(made.quota).toHaveRace(/check-then-insert/)],
+    ['not.toHaveRace', () => expect(green).not.toHaveRace()],
+    ['toBeRaceFree', () => expect(green).toBeRaceFree()],
+  ])('an assertion that holds leaves nothing: %s', (_, holds) => {
+    const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+    holds()
+    expect(pages()).toEqual([])
+    expect(written.mock.calls.join('\n')).not.toContain('::')
+  })
+
+  test('is one for each finding, whatever they are called', () => {
+    vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+    for (const rule of ['rule one', 'rule two', 'rule one']) {
+      expect(() => assertRaceFree(broken(rule))).toThrow(rule)
+    }
+    expect(pages()).toHaveLength(2)
   })
 })
 

@@ -26,10 +26,18 @@ test('the table is that of this package: a search that knows the gate is found o
   expect(checkImports(tree, layers, allowed)).toHaveLength(1)
 })
 
+test('and the hunt is handed the explorer: one that imports it is found out', () => {
+  const tree = parseSources({
+    'hunt/prove.ts': `import { explore } from '../explore.ts'`,
+    'explore.ts': '',
+  })
+  expect(checkImports(tree, layers, allowed)).toHaveLength(1)
+})
+
 test('files of readable size with names that say something', () => {
   expect(checkFiles(sources)).toEqual([])
 })
 
 test('every public name is documented', () => {
-  expect(checkDocs(sources, ['index.ts', 'vitest.ts', 'jest.ts'])).toEqual([])
+  expect(checkDocs(sources, ['index.ts', 'hunt.ts', 'vitest.ts', 'jest.ts'])).toEqual([])
 })

@@ -59,7 +59,10 @@ function place(tree: LockTree, sessions: ReadonlyMap<number, ObservedSession>): 
     ({ pid }) => pid,
   )
   const open = new Map(
-    [...sessions].filter(([pid, { blockedBy }]) => blockedBy.length > 0 || behind.has(pid)),
+    [...sessions].filter(
+      // A root may be one that waits for somebody whom the server does not tell.
+      ([pid, { blockedBy }]) => blockedBy.length > 0 || behind.has(pid) || tree.roots.includes(pid),
+    ),
   )
   const children = new Map<number, [ObservedSession, Block['kind']][]>()
   const roots: ObservedSession[] = []

@@ -1,6 +1,6 @@
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import type { Action, Info } from '../../core/wire.ts'
+import type { Action, DatabaseInfo, Info } from '../../core/wire.ts'
 import { usePlace } from '../router.ts'
 
 /** Who looks; set once somebody may. */
@@ -17,10 +17,28 @@ export function useDatabase(): string | undefined {
   return usePlace().query.get('database') ?? undefined
 }
 
+/** What is known of the database that is looked at. */
+export function useDatabaseInfo(): DatabaseInfo | undefined {
+  const name = useDatabase()
+  return databaseIn(useInfo(), name)
+}
+
+/** The first one, if there is none of that name. */
+export function databaseIn(
+  { databases }: Info,
+  name: string | undefined,
+): DatabaseInfo | undefined {
+  return databases.find((one) => one.name === name) ?? databases[0]
+}
+
+/** Whether it is MariaDB or MySQL. */
+export function useIsInnodb(): boolean {
+  return useDatabaseInfo()?.engine === 'innodb'
+}
+
 /** May this person do that, to this database? */
 export function useMay(): (action: Action) => boolean {
   const info = useInfo()
-  const name = useDatabase()
-  const database = info.databases.find((one) => one.name === name) ?? info.databases[0]
+  const database = useDatabaseInfo()
   return (action) => (database?.features.actions ?? false) && info.actions.includes(action)
 }

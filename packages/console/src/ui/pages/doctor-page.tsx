@@ -1,7 +1,7 @@
 import type { HealthFinding } from 'holdfast/health'
 import type { JSX } from 'preact'
 import { plural } from '../format.ts'
-import { useDatabase, useInfo } from '../live/context.ts'
+import { useDatabase, useDatabaseInfo } from '../live/context.ts'
 import { useResource } from '../live/resource.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { Command, CopyButton } from '../parts/copy-button.tsx'
@@ -12,9 +12,7 @@ import { useNow } from '../ticker.ts'
 /** What is not as it should be in this database, with the fix. */
 export function DoctorPage(): JSX.Element {
   const database = useDatabase()
-  const info = useInfo()
-  const looked = info.databases.find(({ name }) => name === database) ?? info.databases[0]
-  const can = looked?.features.doctor ?? false
+  const can = useDatabaseInfo()?.features.doctor ?? false
   const report = useResource<{ readonly findings: readonly HealthFinding[] }>(
     can ? 'doctor' : undefined,
     { database },

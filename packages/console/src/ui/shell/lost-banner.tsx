@@ -1,11 +1,17 @@
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
+import type { ApiError } from '../../core/wire.ts'
 import { clock } from '../format.ts'
 import { useStore } from '../external-store.ts'
 import { connect, live } from '../live/stream.ts'
 import { announce } from '../parts/announcer.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { useNow } from '../ticker.ts'
+
+/** It answers, and shows nothing. */
+function isRefused({ code }: ApiError): boolean {
+  return code === 'PROCESS_RIGHT_MISSING' || code === 'LOCKS_NOT_SHOWN'
+}
 
 /** Says that what is seen is old, since when, and what happens about it. */
 export function LostBanner(): JSX.Element | null {
@@ -21,7 +27,14 @@ export function LostBanner(): JSX.Element | null {
       <div class="banner" role="alert">
         <Icon name="warning" />
         <p>
-          <b>The database does not answer the console.</b> {trouble.message} {trouble.next}
+          {isRefused(trouble) ? (
+            <b>{trouble.message}</b>
+          ) : (
+            <>
+              <b>The database does not answer the console.</b> {trouble.message}
+            </>
+          )}{' '}
+          {trouble.next}
           {since && ` What is shown is from ${since}.`}
         </p>
       </div>

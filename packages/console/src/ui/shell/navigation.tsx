@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { Icon } from '../parts/icon.tsx'
-import { address, type PageName, pages } from '../router.ts'
+import { address, type PageName } from '../router.ts'
 
 export const names: Readonly<Record<PageName, string>> = {
   now: 'Now',
@@ -13,16 +13,19 @@ export const names: Readonly<Record<PageName, string>> = {
 }
 
 /** The pages: at the side, or at the foot of a narrow window. */
-export function Navigation({ current }: { readonly current: PageName }): JSX.Element {
+export function Navigation(props: {
+  readonly current: PageName
+  readonly offered: readonly PageName[]
+}): JSX.Element {
   return (
     <nav class="navigation" aria-label="Pages">
       <ul>
-        {pages.map((page) => (
+        {props.offered.map((page) => (
           <li key={page}>
             <a
               href={address(page)}
               data-page=""
-              aria-current={page === current ? 'page' : undefined}
+              aria-current={page === props.current ? 'page' : undefined}
             >
               <Icon name={page} />
               <span>{names[page]}</span>

@@ -1,4 +1,5 @@
 import type { Engine } from '../../core/engine.ts'
+import { sqlStateOf } from '../../core/sql-state.ts'
 import { whichBackend } from './tx/session.ts'
 import {
   cancelTransaction,
@@ -17,4 +18,5 @@ export const postgres: Engine = {
   limitTransaction,
   cancelTransaction,
   waitForStandby,
+  codeOf: sqlStateOf,
 }

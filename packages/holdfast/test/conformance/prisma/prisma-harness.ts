@@ -41,6 +41,7 @@ export async function openPrisma(url: string): Promise<PrismaHarness> {
     sqlStateAt: (error: PrismaError) => error.meta.driverAdapterError.cause.originalCode,
     driverOn: (tx) => fromPrisma(tx),
     run: async (handle, text) => await handle.$queryRawUnsafe<Row[]>(text),
+    unsent: (handle, text) => handle.$executeRawUnsafe(text),
     own: async <T>(body: (tx: Tx) => Promise<T>, isolation?: Isolation) =>
       await prisma.$transaction(
         body,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ClaimsOptions } from '../../../src/claims/index.ts'
+import type { ClaimsOptions } from '../../../src/entries/claims.ts'
 import { createHoldfast, type Holdfast } from '../../../src/index.ts'
 import { migrate } from '../../../src/schema/index.ts'
 import { fresh } from '../../support/ledger-fixture.ts'

@@ -1,9 +1,9 @@
 import { barrier, deferred } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { isHoldfastError } from '../../../src/core/errors.ts'
-import { lockKey } from '../../../src/core/lock-key.ts'
-import { createOnce } from '../../../src/once/index.ts'
-import { createRows, type Rows } from '../../../src/rows/index.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
+import { createOnce } from '../../../src/entries/once.ts'
+import { createRows, type Rows } from '../../../src/entries/rows.ts'
 import { createTransactions } from '../../../src/tx/index.ts'
 import { rejection, type Setting, waitingForLock } from './setting.ts'
 
@@ -96,6 +96,34 @@ export function bodyEndings<Tx>(at: Setting<Tx>): void {
       expect(error.code).toBe('TX_UNAWAITED')
       expect(await at.balance(id)).toBeUndefined()
       expect(await at.balance(`${id}-late`)).toBeUndefined()
+    })
+
+    test('T1: statements that are returned unsent fail the whole', async (context) => {
+      const { unsent } = at.harness
+      if (unsent === undefined) return context.skip('every call sends')
+      const ways: readonly ((one: unknown, other: unknown) => unknown)[] = [
+        (one, other) => [one, other],
+        (one, other) => ({ one, more: other }),
+      ]
+      for (const way of ways) {
+        const id = fresh()
+        const error = await rejection(
+          run(id, async (tx) => {
+            await at.harness.run(tx, insert(id))
+            return way(unsent(tx, insert(`${id}-1`)), unsent(tx, insert(`${id}-2`)))
+          }),
+        )
+        expect(error.code).toBe('TX_UNAWAITED')
+        expect(await at.balance(id)).toBeUndefined()
+      }
+      // What was begun, and what was awaited, is nobody's concern.
+      const id = fresh()
+      const [later, rows] = await run(id, async (tx) => {
+        const both = [unsent(tx, insert(id)), unsent(tx, insert(`${id}-2`))]
+        return [Promise.resolve('later'), await Promise.all(both)]
+      })
+      expect([await later, (rows as unknown[]).length]).toEqual(['later', 2])
+      expect([await at.balance(id), await at.balance(`${id}-2`)]).toEqual([1, 1])
     })
 
     test('T1: nor is a statement of ours left under way that the body did not see', async () => {

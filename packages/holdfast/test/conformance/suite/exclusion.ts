@@ -1,6 +1,6 @@
 import { barrier, deferred, waitUntilBlocked } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
-import { lockKey } from '../../../src/core/lock-key.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
 import { pidOf, type Setting, waitingForLock } from './setting.ts'
 
 /** Two transactions made to overlap: with the lock one waits for the other, without it both write. */

@@ -31,6 +31,8 @@ export interface Harness<Tx> {
   driverOn?(tx: Tx): Driver<unknown>
   /** One statement, by the client's own call. */
   run(handle: Tx, text: string): Promise<readonly Row[]>
+  /** The same, not sent yet: clients that send when somebody waits. Absent where a call sends at once. */
+  unsent?(handle: Tx, text: string): PromiseLike<unknown>
   /** A transaction, by the client's own call. */
   own<T>(body: (tx: Tx) => Promise<T>, isolation?: Isolation): Promise<T>
   /** A savepoint, by the client's own call. */

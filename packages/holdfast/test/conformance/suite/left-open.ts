@@ -1,7 +1,7 @@
 import { waitUntil } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
-import { lockKey } from '../../../src/core/lock-key.ts'
-import { createLocks } from '../../../src/locks/index.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
+import { createLocks } from '../../../src/entries/locks.ts'
 import { rejection, type Setting } from './setting.ts'
 
 /** T1: what a body has left open on its connection keeps neither the call from ending nor the lock. */

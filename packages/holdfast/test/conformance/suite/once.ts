@@ -35,6 +35,23 @@ export function once<Tx>(at: Setting<Tx>): void {
     expect(await at.balance(account)).toBe(1)
   })
 
+  test('alone: what failed and was passed over is told, and the key is as new', async () => {
+    const hf = await create()
+    const [key, account] = [fresh(), await at.account(0)]
+    const swallowing = hf.once(key, async (tx) => {
+      await at.harness.run(tx, 'SELECT 1 / 0').catch(() => undefined)
+    })
+    expect((await rejection(swallowing)).code).toBe('TX_ROLLED_BACK')
+    const { unsent } = at.harness
+    if (unsent !== undefined) {
+      const update = `UPDATE account SET balance = 7 WHERE id = '${account}'`
+      const lazy = hf.once(key, async (tx) => [unsent(tx, update)])
+      expect((await rejection(lazy)).code).toBe('TX_UNAWAITED')
+    }
+    expect(await hf.once(key, add(account))).toMatchObject({ replayed: false })
+    expect(await at.balance(account)).toBe(1)
+  })
+
   describe("in the caller's transaction", () => {
     test('work and memory commit together', async () => {
       const hf = await create()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { lockKey } from '../../../src/core/lock-key.ts'
-import { createLocks } from '../../../src/locks/index.ts'
-import { createRows, type Rows } from '../../../src/rows/index.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
+import { createLocks } from '../../../src/entries/locks.ts'
+import { createRows, type Rows } from '../../../src/entries/rows.ts'
 import type { Harness } from './harness.ts'
 import { rejection, type Setting } from './setting.ts'
 

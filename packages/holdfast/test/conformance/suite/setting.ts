@@ -4,7 +4,7 @@ import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import { waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
-import { createLocks, type Locks } from '../../../src/locks/index.ts'
+import { createLocks, type Locks } from '../../../src/entries/locks.ts'
 import { testDatabase } from '../../support/database.ts'
 import type { Harness } from './harness.ts'
 

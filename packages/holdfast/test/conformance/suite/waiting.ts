@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { legacyKey, lockKey } from '../../../src/core/lock-key.ts'
+import { legacyKey, lockKey } from '../../../src/core/locks/lock-key.ts'
 import type { HoldfastError } from '../../../src/core/errors.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { createLocks } from '../../../src/locks/index.ts'
+import { createLocks } from '../../../src/entries/locks.ts'
 import { rejection, type Setting } from './setting.ts'
 import { inTime, named } from '../../support/in-time.ts'
 

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, posix } from 'node:path'
+import { githubSlug } from '../../../../../scripts/docs/github-slug.ts'
 import { type Page, proseLines, root } from './pages.ts'
 
 /** Every relative link must lead to a file, and every anchor to a heading of that file. */
@@ -35,11 +36,7 @@ function anchorsOf(page: Page): Set<string> {
   for (const line of proseLines(page)) {
     const [, heading] = /^#{1,6} (.+)$/.exec(line) ?? []
     if (heading === undefined) continue
-    const plain = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '')
-    const slug = plain
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(/\s/g, '-')
+    const slug = githubSlug(heading)
     let unique = slug
     for (let n = 1; anchors.has(unique); n += 1) unique = `${slug}-${n}`
     anchors.add(unique)

@@ -35,7 +35,7 @@ export function readPages(folder = root): Page[] {
     const full = join(folder, entry.name)
     const path = relative(root, full).replaceAll('\\', '/')
     if (entry.isDirectory()) return skipped.has(entry.name) ? [] : readPages(full)
-    const isCopied = /^packages\/[^/]+\/[^/]+$/.test(path) && entry.name !== 'AGENTS.md'
+    const isCopied = /^packages\/[^/]+\/(?:docs\/|[^/]+$)/.test(path) && entry.name !== 'AGENTS.md'
     if (!entry.name.endsWith('.md') || isCopied) return []
     return [{ path, text: readFileSync(full, 'utf8') }]
   })

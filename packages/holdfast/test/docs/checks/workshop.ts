@@ -33,7 +33,7 @@ export function openWorkshop(blocks: readonly Block[]): Workshop {
     fileOf: (snippet) => join(folder, names.get(snippet) as string),
     async typeErrors() {
       const byFile = new Map([...names].map(([snippet, name]) => [name, snippet]))
-      return (await tsc(folder)).split('\n').flatMap((line) => located(line, byFile))
+      return (await typeCheck(folder)).split('\n').flatMap((line) => located(line, byFile))
     },
     [Symbol.dispose]: () => rmSync(folder, { recursive: true }),
   }
@@ -43,7 +43,8 @@ function fileName({ block }: Snippet): string {
   return `${block.page.replaceAll(/[^\w-]/g, '-')}-${block.line}.ts`
 }
 
-async function tsc(folder: string): Promise<string> {
+/** What `tsc` prints about the project in this folder; nothing if all is well. */
+export async function typeCheck(folder: string): Promise<string> {
   const program = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   try {
     await promisify(execFile)(process.execPath, [program, '-p', folder, '--pretty', 'false'], {

@@ -7,7 +7,7 @@ export {
   formatReport,
   htmlReport,
   mermaidReport,
-} from '../../../../race/src/index.ts'
+} from '@holdfast/race'
 export { default as pg } from 'pg'
 // #region transaction
 /** One transaction. */
@@ -70,3 +70,6 @@ export async function seed({ query }: { query: (sql: string) => Promise<unknown>
   )
 }
 // #endregion
+
+/** The suite of a project, whatever it is. */
+export declare function runSuite(): Promise<unknown>

@@ -1,7 +1,7 @@
 /** R10: rows that had their last attempt can be listed, looked at, tried again and deleted. */
 import { describe, expect, test } from 'vitest'
-import type { ClaimsIntervenedEvent } from '../../../src/core/event-map.ts'
-import { createDeadJobs } from '../../../src/claims/index.ts'
+import type { ClaimsIntervenedEvent } from '../../../src/core/events/event-map.ts'
+import { createDeadJobs } from '../../../src/entries/claims.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { appRole } from '../../support/app-role.ts'
 import { optionsFor } from '../../support/claims-fixture.ts'

@@ -2,7 +2,7 @@
 import { deferred, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ClaimsLostEvent, ClaimsTroubleEvent, Worker } from '../../../src/claims/index.ts'
+import type { ClaimsLostEvent, ClaimsTroubleEvent, Worker } from '../../../src/entries/claims.ts'
 import type { Driver } from '../../../src/core/driver.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast } from '../../../src/index.ts'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Claims } from '../../../src/claims/index.ts'
+import type { Claims } from '../../../src/entries/claims.ts'
 import { fromPg, type PgOptions } from '../../../src/drivers/pg.ts'
 import { createHoldfast } from '../../../src/index.ts'
 import { claimsFixture, ids, optionsFor, type Task } from '../../support/claims-fixture.ts'

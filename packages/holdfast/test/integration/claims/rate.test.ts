@@ -1,7 +1,7 @@
 /** R10: at most so many rows of a key are claimed in any span of time, over all processes. */
 import { barrier } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
-import type { WorkOptions } from '../../../src/claims/index.ts'
+import type { WorkOptions } from '../../../src/entries/claims.ts'
 import { leaseSettings } from '../../../src/claims/layout.ts'
 import { turnsOf } from '../../../src/engines/postgres/claims/turns.ts'
 import { workTable } from '../../../src/claims/work-table.ts'

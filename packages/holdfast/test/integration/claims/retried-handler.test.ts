@@ -1,7 +1,7 @@
 /** R6: a handler whose transaction is run again after a conflict has its heartbeats, deadline and signal again. */
 import { deferred, waitUntil } from '@holdfast/testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ClaimsLostEvent } from '../../../src/claims/index.ts'
+import type { ClaimsLostEvent } from '../../../src/entries/claims.ts'
 import { claimsFixture, expire } from '../../support/claims-fixture.ts'
 import { eventsOn } from '../../support/pg-fixture.ts'
 

@@ -1,6 +1,6 @@
 /** Claim, work and finish in one transaction of the caller's, on a table without any column for it. */
 import { describe, expect, test } from 'vitest'
-import type { TransactionClaims } from '../../../src/claims/index.ts'
+import type { TransactionClaims } from '../../../src/entries/claims.ts'
 import type pg from 'pg'
 import { callerTransaction, pgFixture } from '../../support/pg-fixture.ts'
 

@@ -1,7 +1,7 @@
 /** A table that is not there, lacks a column or may not be used: told by name, whatever is asked of it first. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Claims } from '../../../src/claims/index.ts'
+import type { Claims } from '../../../src/entries/claims.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, isHoldfastError } from '../../../src/index.ts'
 import { claimsFixture, optionsFor } from '../../support/claims-fixture.ts'

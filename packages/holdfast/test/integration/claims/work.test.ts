@@ -2,7 +2,7 @@
 import { barrier, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Work } from '../../../src/claims/index.ts'
+import type { Work } from '../../../src/entries/claims.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast } from '../../../src/index.ts'
 import { appRole } from '../../support/app-role.ts'

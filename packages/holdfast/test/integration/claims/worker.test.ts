@@ -7,7 +7,7 @@ import type {
   ClaimsTroubleEvent,
   RunOptions,
   Worker,
-} from '../../../src/claims/index.ts'
+} from '../../../src/entries/claims.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast } from '../../../src/index.ts'
 import { breakableWire } from '../../support/breakable-wire.ts'

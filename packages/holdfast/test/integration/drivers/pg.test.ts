@@ -5,10 +5,11 @@ import { deferred, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Row, Statement, Transaction } from '../../../src/core/driver.ts'
-import { fromPg, type PgPool } from '../../../src/drivers/pg.ts'
+import { fromPg } from '../../../src/drivers/pg.ts'
 import type { HoldfastError } from '../../../src/errors.ts'
 import { createHoldfast, type LockKey, lockKey } from '../../../src/index.ts'
 import { callerTransaction, pgFixture, pidOf } from '../../support/pg-fixture.ts'
+import type { PgPool } from '../../../src/drivers/pg/pg-pool.ts'
 
 const fixture = pgFixture('CREATE TABLE kept (id text PRIMARY KEY)')
 

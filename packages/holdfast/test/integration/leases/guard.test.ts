@@ -1,7 +1,7 @@
 import { waitUntilBlocked } from '@holdfast/testkit'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import type { Lease } from '../../../src/leases/index.ts'
+import type { Lease } from '../../../src/entries/leases.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction, pidOf } from '../../support/pg-fixture.ts'
 

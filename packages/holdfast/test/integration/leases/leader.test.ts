@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vites
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../../src/drivers/postgres-js.ts'
 import { createHoldfast, type Holdfast } from '../../../src/index.ts'
-import type { LeaderOptions, Term } from '../../../src/leases/index.ts'
+import type { LeaderOptions, Term } from '../../../src/entries/leases.ts'
 import { leaseName } from '../../../src/leases/lease-name.ts'
 import { leaderKey } from '../../../src/leases/seat.ts'
 import { migrate } from '../../../src/schema/index.ts'

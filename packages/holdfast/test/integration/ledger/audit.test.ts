@@ -1,7 +1,7 @@
 /** What an audit finds. Every check is shown to go red: the data is damaged as only a superuser can. */
 import { waitUntil } from '@holdfast/testkit'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Audit, AuditProblem } from '../../../src/ledger/audit.ts'
+import type { Audit, AuditProblem } from '../../../src/ledger/upkeep/audit.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { asSuperuser } from '../../support/ledger-past.ts'
 import { callerTransaction } from '../../support/pg-fixture.ts'

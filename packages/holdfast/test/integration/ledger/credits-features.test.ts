@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { CreditsOptions } from '../../../src/credits/index.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast } from '../../../src/index.ts'
 import type { PreparedLine } from '../../../src/ledger/book.ts'
@@ -7,6 +6,7 @@ import { migrateFiles } from '../../../src/schema/migrate.ts'
 import { ownFiles } from '../../../src/schema/schema-files.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { creditsRoom } from './credits-room.ts'
+import type { CreditsOptions } from '../../../src/credits/options.ts'
 
 const fixture = ledgerFixture()
 const image = { feature: 'image' } as const

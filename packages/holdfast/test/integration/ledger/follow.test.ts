@@ -2,7 +2,7 @@
 import { waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import type { EventMap } from '../../../src/core/event-map.ts'
+import type { EventMap } from '../../../src/core/events/event-map.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast } from '../../../src/index.ts'
 import { type FollowedMovement, fellBelow, reachedShares } from '../../../src/ledger/index.ts'

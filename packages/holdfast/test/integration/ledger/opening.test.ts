@@ -1,6 +1,6 @@
 /** Balances that existed before, and corrections: both are movements like any other. */
 import { describe, expect, test } from 'vitest'
-import type { Opened } from '../../../src/ledger/opening.ts'
+import type { Opened } from '../../../src/ledger/upkeep/opening.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 
 const fixture = ledgerFixture()

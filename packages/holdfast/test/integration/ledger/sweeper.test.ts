@@ -1,7 +1,7 @@
 /** Booking what fell due on accounts that nobody touches, by any number of processes at once. */
 import { barrier, deferred, waitUntil } from '@holdfast/testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { SweepEvent } from '../../../src/core/event-map.ts'
+import type { SweepEvent } from '../../../src/core/events/event-map.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { asSuperuser } from '../../support/ledger-past.ts'
 import { callerTransaction, eventsOn } from '../../support/pg-fixture.ts'

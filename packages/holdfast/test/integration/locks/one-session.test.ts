@@ -4,9 +4,10 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Driver } from '../../../src/core/driver.ts'
 import { fromKysely } from '../../../src/drivers/kysely.ts'
-import { fromPg, type PgPool } from '../../../src/drivers/pg.ts'
+import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, lockKey } from '../../../src/index.ts'
 import { pgFixture } from '../../support/pg-fixture.ts'
+import type { PgPool } from '../../../src/drivers/pg/pg-pool.ts'
 
 /**
  * Pools with one connection that everybody gets, on a real server. Both guards would be in: the session has the lock

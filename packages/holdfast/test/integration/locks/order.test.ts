@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { waitUntilBlocked } from '@holdfast/testkit'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import type { LockOrderEvent } from '../../../src/core/event-map.ts'
+import type { LockOrderEvent } from '../../../src/core/events/event-map.ts'
 import { type Holdfast, legacyKey, type LockKey, lockKey, shared } from '../../../src/index.ts'
 import { callerTransaction, eventsOn, pgFixture, pidOf } from '../../support/pg-fixture.ts'
 

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, lockKey, lockNamespace } from '../../../src/index.ts'
-import type { GuardOptions } from '../../../src/locks/index.ts'
+import type { GuardOptions } from '../../../src/entries/locks.ts'
 import { callerTransaction, pgFixture } from '../../support/pg-fixture.ts'
 
 const fixture = pgFixture()

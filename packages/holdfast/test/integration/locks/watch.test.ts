@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Executor } from '../../../src/core/driver.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, legacyKey, lockKey } from '../../../src/index.ts'
-import type { HeldLongEvent } from '../../../src/locks/index.ts'
+import type { HeldLongEvent } from '../../../src/entries/locks.ts'
 import { callerTransaction, eventsOn, pgFixture } from '../../support/pg-fixture.ts'
 
 const fixture = pgFixture()

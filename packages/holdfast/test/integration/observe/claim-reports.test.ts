@@ -1,6 +1,6 @@
 /** Tables that rows are claimed from, as an observer tells them. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ClaimsOptions } from '../../../src/claims/index.ts'
+import type { ClaimsOptions } from '../../../src/entries/claims.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import type { ObservedClaims } from '../../../src/observe/model.ts'
 import { appRole } from '../../support/app-role.ts'

@@ -3,8 +3,8 @@ import { createDatabase, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { createObserver } from '../../../src/observe/index.ts'
-import { createInterventions, type SessionSeen } from '../../../src/observe/intervene.ts'
+import { createObserver, type SessionSeen } from '../../../src/observe/index.ts'
+import { createInterventions } from '../../../src/observe/intervene.ts'
 import { pgFixture, pidOf } from '../../support/pg-fixture.ts'
 import { newRole, quoted } from '../../support/schema-fixture.ts'
 
@@ -28,6 +28,19 @@ async function seenNow(pid: number): Promise<SessionSeen> {
     startedAt: session?.startedAt ?? '',
     transactionStartedAt: session?.transactionStartedAt ?? null,
   }
+}
+
+/** Sleeps for a minute, and is seen to. */
+async function asleep(client: pg.Client, pid: number): Promise<{ ended: Promise<unknown> }> {
+  const ended = client.query('SELECT pg_sleep(60)').catch((error: unknown) => error)
+  await waitUntil(`session ${pid} sleeps`, async () => {
+    const { rowCount } = await fixture.observer.query(
+      `SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'PgSleep'`,
+      [pid],
+    )
+    return rowCount === 1 || undefined
+  })
+  return { ended }
 }
 
 const anything: SessionSeen = { startedAt: '', transactionStartedAt: null }
@@ -72,7 +85,7 @@ describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
     const interventions = createInterventions(fromPg(pool))
     const victim = await session(as(theirs))
     const pid = await pidOf(victim)
-    const running = victim.query('SELECT pg_sleep(60)').catch((error: unknown) => error)
+    const running = await asleep(victim, pid)
     const end = async (): Promise<unknown> => await interventions[verb](pid, await seenNow(pid))
     const lacks = (right: string): object => ({
       code: 'OBSERVE_RIGHT_MISSING',
@@ -86,14 +99,14 @@ describe.each(['cancel', 'terminate'] as const)('%s', (verb) => {
     // The control, and what no GRANT gives.
     const root = await session()
     const rootPid = await pidOf(root)
-    const sleeping = root.query('SELECT pg_sleep(60)').catch((error: unknown) => error)
+    const sleeping = await asleep(root, rootPid)
     await expect(interventions[verb](rootPid, await seenNow(rootPid))).rejects.toMatchObject({
       code: 'OBSERVE_RIGHT_MISSING',
       details: { right: 'SUPERUSER' },
     })
     await fixture.observer.query('SELECT pg_terminate_backend($1)', [rootPid])
     expect(await end()).toBe(true)
-    await Promise.all([running, sleeping])
+    await Promise.all([running.ended, sleeping.ended])
   })
 
   test('leaves alone what is no client of this database, ourselves, and whoever is excepted', async () => {

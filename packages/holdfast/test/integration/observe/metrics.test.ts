@@ -1,12 +1,16 @@
 /** Metrics from events: exact, readable by Prometheus, and never as many as there are users. */
 import { waitUntil } from '@holdfast/testkit'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import type { EventMap } from '../../../src/core/event-map.ts'
+import type { EventMap } from '../../../src/core/events/event-map.ts'
 import { channels } from '../../../src/core/events.ts'
 import { lockKey } from '../../../src/index.ts'
-import { EventCounts } from '../../../src/observe/event-counts.ts'
-import { createMetrics, type Metrics, type MetricsOptions } from '../../../src/observe/metrics.ts'
-import { prometheusText } from '../../../src/observe/prometheus.ts'
+import { EventCounts } from '../../../src/observe/metrics/event-counts.ts'
+import {
+  createMetrics,
+  type Metrics,
+  type MetricsOptions,
+} from '../../../src/observe/metrics/metrics.ts'
+import { prometheusText } from '../../../src/observe/metrics/prometheus.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { type ParsedFamily, parsePrometheus } from '../../support/parse-prometheus.ts'
 import { callerTransaction, eventsOn, heardChannels } from '../../support/pg-fixture.ts'

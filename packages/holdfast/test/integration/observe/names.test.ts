@@ -1,7 +1,7 @@
 import { deferred, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { lockMemoryOf } from '../../../src/core/lock-memory.ts'
+import { lockMemoryOf } from '../../../src/core/locks/lock-memory.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { onceLock } from '../../../src/engines/postgres/once/once.ts'
 import {
@@ -12,7 +12,7 @@ import {
   lockKey,
   shared,
 } from '../../../src/index.ts'
-import { noteEntry } from '../../../src/observe/lock-id.ts'
+import { noteEntry } from '../../../src/observe/locks/lock-id.ts'
 import { createObserver, type ObservedLock, type Observer } from '../../../src/observe/index.ts'
 import { installersLock } from '../../../src/schema/installers-lock.ts'
 import { optionsFor } from '../../support/claims-fixture.ts'

@@ -26,11 +26,11 @@ import {
   test,
 } from 'vitest'
 import { channels } from '../../../src/core/events.ts'
-import { isTraced } from '../../../src/core/tracing.ts'
+import { isTraced } from '../../../src/core/events/tracing.ts'
 import { lockKey } from '../../../src/index.ts'
-import { createMetrics } from '../../../src/observe/metrics.ts'
-import { instrument, type InstrumentOptions } from '../../../src/observe/opentelemetry.ts'
-import { openTelemetryName } from '../../../src/observe/opentelemetry-metrics.ts'
+import { createMetrics } from '../../../src/observe/metrics/metrics.ts'
+import { instrument, type InstrumentOptions } from '../../../src/observe/metrics/opentelemetry.ts'
+import { openTelemetryName } from '../../../src/observe/metrics/opentelemetry-metrics.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction, heardChannels } from '../../support/pg-fixture.ts'
 

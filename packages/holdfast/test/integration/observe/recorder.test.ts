@@ -3,17 +3,17 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { deferred, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import type { EventMap } from '../../../src/core/event-map.ts'
-import { lockMemoryOf } from '../../../src/core/lock-memory.ts'
+import type { EventMap } from '../../../src/core/events/event-map.ts'
+import { lockMemoryOf } from '../../../src/core/locks/lock-memory.ts'
 import type { Driver, Statement } from '../../../src/core/driver.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, legacyKey, lockKey } from '../../../src/index.ts'
-import { LockCounts } from '../../../src/observe/lock-counts.ts'
+import { LockCounts } from '../../../src/observe/locks/lock-counts.ts'
 import {
   type Recorder,
   type RecorderOptions,
   startRecorder,
-} from '../../../src/observe/recorder.ts'
+} from '../../../src/observe/locks/recorder.ts'
 import { everyClient } from '../../support/every-client.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { callerTransaction, eventsOn } from '../../support/pg-fixture.ts'

@@ -1,6 +1,6 @@
 /** Which bodies of requests are the same under one `Idempotency-Key`, after somebody has parsed them. */
 import { expect, test } from 'vitest'
-import { idempotentAnswer, idempotentExpress } from '../../../src/once/index.ts'
+import { idempotentAnswer, idempotentExpress } from '../../../src/entries/once.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 
 const fixture = ledgerFixture()

@@ -9,10 +9,11 @@ import type { PoolClient } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   type HttpAnswer,
+  idempotentAnswer,
   idempotentExpress,
   idempotentFastify,
   idempotentFetch,
-} from '../../../src/once/index.ts'
+} from '../../../src/entries/once.ts'
 import type { HoldfastError } from '../../../src/errors.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 
@@ -489,3 +490,22 @@ describe('a body that nobody can tell from another', () => {
     await expect(asking).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })
 })
+
+test.each(['', ' ', 'Idempotency Key'])(
+  'a header %j that none can have is refused',
+  async (name) => {
+    const scope = (): string => 'ann'
+    const refused = { code: 'OPTION_INVALID', details: { option: 'header' } }
+    const handle = async (): Promise<HttpAnswer> => ({ status: 200 })
+    const options = { scope, header: name, required: false }
+    for (const make of [
+      () => idempotentFetch(fixture.hf.once, handle, options),
+      () => idempotentExpress(fixture.hf.once, handle, options),
+      () => idempotentFastify(fixture.hf.once, handle, options),
+    ])
+      expect(make).toThrow(expect.objectContaining({ code: refused.code }))
+    const request = { method: 'POST', url: '/payments', headers: {} }
+    const asked = idempotentAnswer(fixture.hf.once, request, handle, options)
+    await expect(asked).rejects.toMatchObject(refused)
+  },
+)

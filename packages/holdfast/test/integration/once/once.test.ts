@@ -1,7 +1,7 @@
 import { barrier, deferred, waitUntil } from '@holdfast/testkit'
 import type { PoolClient } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { OnceAnswer } from '../../../src/once/index.ts'
+import type { OnceAnswer } from '../../../src/entries/once.ts'
 import { callerTransaction } from '../../support/pg-fixture.ts'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 
@@ -348,5 +348,56 @@ describe('retention', () => {
     await age(key)
     expect(await fixture.hf.once(key, work(key, 'second'))).toMatchObject({ replayed: false })
     expect(await fixture.hf.once(key, work(key))).toMatchObject({ result: { by: 'second' } })
+  })
+})
+
+describe('a key inside of its own body', () => {
+  const ofItself = { code: 'OPTION_INVALID', details: { option: 'key' } }
+
+  test('is told at once, and the body runs once', async () => {
+    const key = fresh()
+    let runs = 0
+    const itself = fixture.hf.once(key, async (tx) => {
+      runs += 1
+      await work(key)(tx)
+      await fixture.hf.once(tx, key, async () => 'inner')
+    })
+    await expect(itself).rejects.toMatchObject(ofItself)
+    expect(runs).toBe(1)
+    expect(await effects(key)).toBe(0)
+  })
+
+  test('also with another key between, and in a transaction of the caller', async () => {
+    const [key, other] = [fresh(), fresh()]
+    const tx = await callerTransaction(fixture)
+    const itself = fixture.hf.once(tx, key, async () => {
+      await fixture.hf.once(tx, other, async () => {
+        await fixture.hf.once(tx, key, async () => 'inner')
+      })
+    })
+    await expect(itself).rejects.toMatchObject(ofItself)
+  })
+
+  test('control: with another scope it is another key, and after the body it is free', async () => {
+    const key = fresh()
+    await fixture.hf.transaction(async (tx) => {
+      const answer = await fixture.hf.once(tx, key, async () => {
+        return (await fixture.hf.once(tx, key, async () => 'inner', { scope: 'other' })).result
+      })
+      expect(answer.result).toBe('inner')
+      const again = await fixture.hf.once(tx, key, async () => 'again')
+      expect(again).toMatchObject({ result: 'inner', replayed: true })
+    })
+  })
+})
+
+test('a payload that is undefined is refused: nothing would be compared', async () => {
+  const refused = { code: 'OPTION_INVALID', details: { option: 'payload' } }
+  const payload = undefined
+  const alone = fixture.hf.once(fresh(), async () => 1, { payload })
+  await expect(alone).rejects.toMatchObject(refused)
+  await fixture.hf.transaction(async (tx) => {
+    const joined = fixture.hf.once(tx, fresh(), async () => 1, { payload })
+    await expect(joined).rejects.toMatchObject(refused)
   })
 })

@@ -6,7 +6,7 @@
 import { waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { HoldfastError } from '../../../src/errors.ts'
-import { createRows } from '../../../src/rows/index.ts'
+import { createRows } from '../../../src/entries/rows.ts'
 import { inTime, named } from '../../support/in-time.ts'
 import { errorOf, type OpenTransaction, openRoom, type Room } from './open-room.ts'
 import { graceMs, timed, timeouts } from './row-waits.ts'

@@ -2,7 +2,7 @@
 import { waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { HoldfastError } from '../../../src/errors.ts'
-import { createRows, type TableLockMode } from '../../../src/rows/index.ts'
+import { createRows, type TableLockMode } from '../../../src/entries/rows.ts'
 import { driverWith, errorOf, openRoom, type Room } from './open-room.ts'
 import { waitedFor } from './row-waits.ts'
 import { inTime, named } from '../../support/in-time.ts'

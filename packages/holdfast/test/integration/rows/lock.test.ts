@@ -2,7 +2,7 @@
 import { waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { rowLockStatement } from '../../../src/engines/postgres/rows/rows.ts'
-import type { RowKey } from '../../../src/rows/index.ts'
+import type { RowKey } from '../../../src/entries/rows.ts'
 import { openRoom, type Room } from './open-room.ts'
 
 let room: Room

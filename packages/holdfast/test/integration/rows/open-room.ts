@@ -1,7 +1,7 @@
 import { Pool, type PoolClient, type QueryResultRow } from 'pg'
 import type { Driver, Transaction } from '../../../src/core/driver.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
-import { createRows, type Rows } from '../../../src/rows/index.ts'
+import { createRows, type Rows } from '../../../src/entries/rows.ts'
 import { testDatabase } from '../../support/database.ts'
 
 /** A transaction that a test opened itself, with the backend that serves it. */

@@ -9,7 +9,7 @@ import { DataSource, EntitySchema } from 'typeorm'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { fromPrisma } from '../../../src/drivers/prisma.ts'
 import { createHoldfast } from '../../../src/index.ts'
-import type { TableInput } from '../../../src/rows/index.ts'
+import type { TableInput } from '../../../src/entries/rows.ts'
 import { PrismaClient } from '../../conformance/prisma/generated/client.ts'
 import { pgFixture } from '../../support/pg-fixture.ts'
 

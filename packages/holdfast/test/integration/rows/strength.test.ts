@@ -1,7 +1,7 @@
 /** Which strengths exclude which: PostgreSQL's own table, seen through `rows.lock`. */
 import { waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { RowStrength } from '../../../src/rows/index.ts'
+import type { RowStrength } from '../../../src/entries/rows.ts'
 import { openRoom, type Room } from './open-room.ts'
 
 let room: Room

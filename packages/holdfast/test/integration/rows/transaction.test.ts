@@ -1,8 +1,8 @@
 /** Row locks are refused outside a transaction, and tell the locks room that they were taken. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { lockKey } from '../../../src/core/lock-key.ts'
-import { createLocks } from '../../../src/locks/index.ts'
-import { createRows } from '../../../src/rows/index.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
+import { createLocks } from '../../../src/entries/locks.ts'
+import { createRows } from '../../../src/entries/rows.ts'
 import { driverWith, openRoom, type Room } from './open-room.ts'
 
 let room: Room

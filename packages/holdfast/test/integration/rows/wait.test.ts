@@ -1,7 +1,7 @@
 /** What happens to a call that finds a row locked, and what is left after it. */
 import { waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { createRows } from '../../../src/rows/index.ts'
+import { createRows } from '../../../src/entries/rows.ts'
 import { driverWith, errorOf, openRoom, type Room } from './open-room.ts'
 import { graceMs, holding, timed, timeouts, waitedFor } from './row-waits.ts'
 import { inTime, named } from '../../support/in-time.ts'

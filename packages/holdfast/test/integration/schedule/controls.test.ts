@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { deferred } from '@holdfast/testkit'
 import { afterEach, expect, test } from 'vitest'
-import type { Schedule } from '../../../src/schedule/index.ts'
+import type { Schedule } from '../../../src/entries/schedule.ts'
 import { bindSchema } from '../../../src/engines/postgres/schema/script.ts'
 import {
   effects,

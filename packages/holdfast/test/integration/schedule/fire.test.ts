@@ -1,7 +1,7 @@
 import { barrier, deferred, waitUntil } from '@holdfast/testkit'
 import cron from 'node-cron'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { cronHandler, scheduledTimeOf } from '../../../src/schedule/index.ts'
+import { cronHandler, scheduledTimeOf } from '../../../src/entries/schedule.ts'
 import { effects, freshName, scheduleFixture, sleepThrough, weekly } from './schedule-room.ts'
 
 const fixture = scheduleFixture()

@@ -1,6 +1,6 @@
 import { barrier, deferred, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
-import type { Schedule, ScheduleOptions, TickOutcome } from '../../../src/schedule/index.ts'
+import type { Schedule, ScheduleOptions, TickOutcome } from '../../../src/entries/schedule.ts'
 import type { PoolClient } from 'pg'
 import { callerTransaction, pidOf } from '../../support/pg-fixture.ts'
 import {

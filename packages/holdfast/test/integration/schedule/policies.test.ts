@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { deferred, waitUntil } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
-import type { RunningSchedule, Tick, TickOutcome } from '../../../src/schedule/index.ts'
+import type { RunningSchedule, Tick, TickOutcome } from '../../../src/entries/schedule.ts'
 import { eventsOn } from '../../support/pg-fixture.ts'
 import { expireLeases, freshName, scheduleFixture, sleepThrough, weekly } from './schedule-room.ts'
 

@@ -1,7 +1,7 @@
 import { waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ClaimsOptions } from '../../../src/claims/index.ts'
+import type { ClaimsOptions } from '../../../src/entries/claims.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from '../../../src/index.ts'
 import { type BreakableWire, breakableWire } from '../../support/breakable-wire.ts'

@@ -67,15 +67,11 @@ const cases = Object.entries(parts).flatMap(([name, part]) =>
   part.shares.map((option) => [name, option, part] as const),
 )
 
-const values: Readonly<Record<Shared, { readonly right: unknown; readonly wrong: unknown }>> = {
-  wait: { right: '1 s', wrong: 'soon' },
-  tx: { right: { deadline: '5 s' }, wrong: { deadline: 'soon' } },
-  resolveFor: { right: '1 s', wrong: 'soon' },
-}
+const right = '1 s'
+const wrong = 'soon'
 
 /** The wrong value for all, the right one in every part but `name`, which gets `given`. */
 async function outcome(name: string, option: Shared, given: Given): Promise<string> {
-  const { right, wrong } = values[option]
   const others = cases.filter(
     ([other, each]) => other !== name && each === option && !declared.has(other),
   )
@@ -93,14 +89,16 @@ async function outcome(name: string, option: Shared, given: Given): Promise<stri
   }
 }
 
-describe.each(cases)('%s: %s', (name, option) => {
+/** What is wrong in `tx` is refused before there is a part. */
+const perPart = cases.filter(([, option]) => option !== 'tx')
+
+describe.each(perPart)('%s: %s', (name, option) => {
   test('of all holds, unless the part says otherwise', async () => {
     expect(await outcome(name, option, {})).toBe('OPTION_INVALID')
     expect(await outcome(name, option, { [option]: undefined })).toBe('OPTION_INVALID')
-    expect(await outcome(name, option, { [option]: values[option].right })).toBe('taken')
+    expect(await outcome(name, option, { [option]: right })).toBe('taken')
   })
 
-  if (option === 'tx') return
   test('null is refused', async () => {
     expect(await outcome(name, option, { [option]: null })).toBe('OPTION_INVALID')
   })
@@ -150,8 +148,8 @@ describe('on the server', () => {
     if (name === 'once') await expect(failing).rejects.toMatchObject({ blockers: [{}] })
   })
 
-  test.each(silent('tx'))('%s, %s, runs once if nobody is to retry', async (name, _, options) => {
-    const hf = fixture.create({ tx: { retry: false }, ...options })
+  /** How often a body runs that always conflicts. */
+  async function runsOf(name: string, hf: Hf): Promise<number> {
     let runs = 0
     const conflicting = async (): Promise<never> => {
       runs += 1
@@ -159,6 +157,21 @@ describe('on the server', () => {
     }
     const failing = parts[name]?.call(hf, {}, conflicting)
     await expect(failing).rejects.toMatchObject({ code: 'TX_SERIALIZATION' })
-    expect(runs).toBe(1)
+    return runs
+  }
+
+  test.each(silent('tx'))('%s, %s, runs once if nobody is to retry', async (name, _, options) => {
+    expect(await runsOf(name, fixture.create({ tx: { retry: false }, ...options }))).toBe(1)
+  })
+
+  test.each(['locks', 'rows', 'once'])('%s retries if it says so itself', async (name) => {
+    const own = { [name]: { tx: { retry: { attempts: 2 } } } }
+    expect(await runsOf(name, fixture.create({ tx: { retry: false }, ...own }))).toBe(2)
+  })
+
+  test('a wrong tx of all is refused at once', () => {
+    expect(() => fixture.create({ tx: { deadline: 'soon' as never } })).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
   })
 })

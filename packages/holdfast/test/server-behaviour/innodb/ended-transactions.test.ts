@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { errnoFrom, type InnodbSession } from './support/innodb-session.ts'
 import { onEveryServer } from './support/on-every-server.ts'
+import { openPreparing } from './support/preparing.ts'
 
 /** A transaction that ends in the middle of its body, and how that is found out before COMMIT says yes. */
 onEveryServer((place, { isMariadb, refusesOldSnapshots }) => {
@@ -158,5 +159,15 @@ onEveryServer((place, { isMariadb, refusesOldSnapshots }) => {
     for (const way of ways) expect(await way()).toBe(true)
     const variable = errnoFrom(session.rows('SELECT @@in_transaction'))
     expect(await variable).toBe(isMariadb ? undefined : 1193)
+  })
+
+  test('a session that is reset forgets what was prepared, and gives no number twice', async () => {
+    await using connection = await openPreparing(place.server().url())
+    const { prepare, forget } = connection
+    const before = [await prepare('SELECT 1'), await prepare('SELECT 2')]
+    await forget()
+    expect(await errnoFrom(connection.run(before[1]))).toBe(1243)
+    const after = [await prepare('SELECT 3'), await prepare('SELECT 4')]
+    expect(new Set([...before, ...after].map(({ id }) => id)).size).toBe(4)
   })
 })

@@ -1,12 +1,11 @@
-import { type LockKey, legacyKey } from '../../../src/core/lock-key.ts'
+import { legacyKey } from '../../../src/core/locks/lock-key.ts'
+import type { LockKey, LockMode, WantedLock } from '../../../src/core/locks/wanted-lock.ts'
 import {
-  type LockAnswer,
-  type LockMode,
-  type LockRequest,
   lockAnswer,
+  type LockRequest,
   lockStatement,
-  type WantedLock,
 } from '../../../src/engines/postgres/locks/locks.ts'
+import type { LockAnswer } from '../../../src/locks/engine.ts'
 import type { Session } from './session.ts'
 
 /** Keys, exclusively unless told otherwise. */

@@ -1,5 +1,5 @@
 import type { Isolation } from '../../../src/core/driver.ts'
-import { legacyKey } from '../../../src/core/lock-key.ts'
+import { legacyKey } from '../../../src/core/locks/lock-key.ts'
 import { type LockRequest, lockStatement } from '../../../src/engines/postgres/locks/locks.ts'
 import type { Session } from './session.ts'
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { callersOf } from '../../../src/core/call-site.ts'
+import { callersOf } from '../../../src/core/locks/call-site.ts'
 
 const theirs = '    at handler (file:///app/shop.mts:9:127)'
 

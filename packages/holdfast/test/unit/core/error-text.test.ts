@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorText } from '../../../src/core/error-text.ts'
+import { errorText } from '../../../src/core/errors/error-text.ts'
 
 const revoked = Proxy.revocable({}, {})
 revoked.revoke()

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type KeyQueue, KeyQueues, type Place } from '../../../src/core/key-queues.ts'
-import { lockKey } from '../../../src/core/lock-key.ts'
+import { type KeyQueue, KeyQueues, type Place } from '../../../src/core/locks/key-queues.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
 
 const key = lockKey('unit', 1)
 

@@ -2,7 +2,7 @@ import pg from 'pg'
 import postgres from 'postgres'
 import { Kysely, PostgresDialect } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { createDeadJobs } from '../../../src/claims/index.ts'
+import { createDeadJobs } from '../../../src/entries/claims.ts'
 import { isHoldfastError } from '../../../src/core/errors.ts'
 import { fromKysely } from '../../../src/drivers/kysely.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -17,8 +17,8 @@ import {
   instrument,
   startRecorder,
 } from '../../../src/observe/index.ts'
-import { idempotentExpress, idempotentFastify, idempotentFetch } from '../../../src/once/index.ts'
-import { cronHandler } from '../../../src/schedule/index.ts'
+import { idempotentExpress, idempotentFastify, idempotentFetch } from '../../../src/entries/once.ts'
+import { cronHandler } from '../../../src/entries/schedule.ts'
 import { grants, inspect, migrate, plan } from '../../../src/schema/index.ts'
 import { createMoves, holdAcross, initShards, shardedDriver } from '../../../src/shards/index.ts'
 

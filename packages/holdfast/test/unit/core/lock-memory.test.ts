@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { legacyKey, lockKey } from '../../../src/core/lock-key.ts'
-import { LockMemory, lockMemoryOf } from '../../../src/core/lock-memory.ts'
+import { legacyKey, lockKey } from '../../../src/core/locks/lock-key.ts'
+import { LockMemory, lockMemoryOf } from '../../../src/core/locks/lock-memory.ts'
 
 const names = (memory: LockMemory, tick?: number): string[] =>
   [...memory.since(tick)].map(({ key }) => key.name)

@@ -1,11 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { channels } from '../../../src/core/events.ts'
-import type { LockOrderEvent } from '../../../src/core/event-map.ts'
-import { LockMemory } from '../../../src/core/lock-memory.ts'
-import { OrderGraph } from '../../../src/core/order-graph.ts'
-import { OrderWatch } from '../../../src/core/order-watch.ts'
+import type { LockOrderEvent } from '../../../src/core/events/event-map.ts'
+import { LockMemory } from '../../../src/core/locks/lock-memory.ts'
+import { OrderGraph } from '../../../src/core/locks/order-graph.ts'
+import { OrderWatch } from '../../../src/core/locks/order-watch.ts'
 import { seenLocks } from '../../../src/engines/postgres/locks/lock-order.ts'
-import type { LockMode, LockToken } from '../../../src/engines/postgres/locks/locks.ts'
+import type { LockMode } from '../../../src/core/locks/wanted-lock.ts'
+import type { LockToken } from '../../../src/locks/engine.ts'
 import {
   canDeadlock,
   type Call,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Driver } from '../../../src/core/driver.ts'
 import * as places from '../../../src/core/handler-places.ts'
-import * as tracing from '../../../src/core/tracing.ts'
+import * as tracing from '../../../src/core/events/tracing.ts'
 
 /** The same module once more, as a bundler would put it into a second bundle. */
 async function secondCopy<T extends object>(path: string, first: T): Promise<T> {
@@ -12,7 +12,7 @@ async function secondCopy<T extends object>(path: string, first: T): Promise<T> 
 
 describe('two copies in one process share', () => {
   test('the tracer: who sets it may be in another bundle than who works', async () => {
-    const second = await secondCopy('../../../src/core/tracing.ts', tracing)
+    const second = await secondCopy('../../../src/core/events/tracing.ts', tracing)
     expect(second.traceBy).not.toBe(tracing.traceBy)
     const before = tracing.traceBy({ run: (_name, _subject, body) => body({} as never) })
     try {

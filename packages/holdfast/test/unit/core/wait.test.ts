@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { atMost, defaultTerms, type Wait, waitTerms } from '../../../src/core/wait.ts'
+import { atMost, defaultTerms, type Wait, waitTerms } from '../../../src/core/options/wait.ts'
 
 const fallback = defaultTerms(undefined)
 
@@ -63,6 +63,9 @@ describe('a wait', () => {
       yields: true,
     })
     expect(atMost(waitTerms('2 s', fallback), -5).limitMs).toBe(1)
+    // No end on either side is none, and not a number that the server cannot read.
+    expect(atMost(waitTerms('inherit', fallback), Infinity).limitMs).toBeUndefined()
+    expect(atMost(waitTerms('200 ms', fallback), Infinity).limitMs).toBe(200)
     expect(atMost(waitTerms('nowait', fallback), 300)).toEqual(waitTerms('nowait', fallback))
     expect(atMost(fallback, undefined)).toEqual(fallback)
   })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { pipelineMessage, simpleMessage } from '../../../src/drivers/pg-wire.ts'
+import { pipelineMessage, simpleMessage } from '../../../src/drivers/pg/pg-wire.ts'
 
 interface Message {
   type: string

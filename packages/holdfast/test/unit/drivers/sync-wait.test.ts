@@ -6,7 +6,7 @@ import {
   hearPool,
   SyncWatch,
   unlessHeard,
-} from '../../../src/drivers/sync-wait.ts'
+} from '../../../src/drivers/parts/sync-wait.ts'
 
 /** What counts as a cancelled wait for the standby. That PostgreSQL says so is tried in conformance/sync-wait. */
 const unsynced = { code: 'COMMIT_UNKNOWN', details: { reason: 'unsynced' } }

@@ -1,23 +1,28 @@
+import { drizzle as drizzleMysql } from 'drizzle-orm/mysql2'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { sql } from 'drizzle-orm'
 import { EntitySchema } from '@mikro-orm/core'
 import { MikroORM } from '@mikro-orm/postgresql'
 import knex from 'knex'
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
+import { createPool } from 'mysql2'
 import pg from 'pg'
 import postgres from 'postgres'
 import { Sequelize } from 'sequelize'
 import { DataSource } from 'typeorm'
 import { describe, expect, test } from 'vitest'
 import { fromDrizzle } from '../../../src/drivers/drizzle.ts'
+import { fromDrizzleMysql } from '../../../src/drivers/drizzle-mysql.ts'
 import { fromKnex } from '../../../src/drivers/knex.ts'
 import { fromKysely } from '../../../src/drivers/kysely.ts'
+import { fromKyselyMysql } from '../../../src/drivers/kysely-mysql.ts'
 import { fromMikroOrm } from '../../../src/drivers/mikro-orm.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../../src/drivers/postgres-js.ts'
 import { fromPrisma } from '../../../src/drivers/prisma.ts'
 import { fromSequelize } from '../../../src/drivers/sequelize.ts'
 import { fromTypeOrm } from '../../../src/drivers/typeorm.ts'
+import { fromTypeOrmMysql } from '../../../src/drivers/typeorm-mysql.ts'
 import { examine } from '../../../src/health/index.ts'
 import { createHoldfast, withCircuit } from '../../../src/index.ts'
 import { createObserver } from '../../../src/observe/index.ts'
@@ -27,6 +32,7 @@ import { createMoves, initShards, shardedDriver } from '../../../src/shards/inde
 /** Nothing connects: port 1 has no server, and nobody is asked. */
 const url = 'postgres://somebody:secret@localhost:1/nowhere'
 const pool = new pg.Pool({ connectionString: url })
+const mysqlPool = createPool({ uri: 'mysql://somebody:secret@localhost:1/nowhere' })
 
 /** Every client that has a driver, and what people take for one. */
 const given: Readonly<Record<string, { readonly make: () => unknown; readonly use: RegExp }>> = {
@@ -38,7 +44,66 @@ const given: Readonly<Record<string, { readonly make: () => unknown; readonly us
     make: () => new Kysely({ dialect: new PostgresDialect({ pool }) }),
     use: /use fromKysely/,
   },
+  'a Kysely instance for MariaDB and MySQL': {
+    make: () => new Kysely({ dialect: new MysqlDialect({ pool: mysqlPool }) }),
+    use: /use fromKyselyMysql of holdfast\/drivers\/kysely-mysql/,
+  },
   'a Drizzle database': { make: () => drizzle(pool), use: /use fromDrizzle/ },
+  'a Drizzle database for MariaDB and MySQL': {
+    make: () => drizzleMysql(mysqlPool),
+    use: /use fromDrizzleMysql of holdfast\/drivers\/drizzle-mysql/,
+  },
+  'a TypeORM DataSource for MariaDB and MySQL': {
+    make: () =>
+      new DataSource({ type: 'mariadb', url: 'mysql://somebody:secret@localhost:1/nowhere' }),
+    use: /use fromTypeOrmMysql of holdfast\/drivers\/typeorm-mysql/,
+  },
+  'a Prisma client for MariaDB and MySQL': {
+    make: () => ({
+      _activeProvider: 'mysql',
+      $transaction: made,
+      $queryRawUnsafe: made,
+      $executeRawUnsafe: made,
+    }),
+    use: /use fromMysql2 or fromMariadb with a pool of your own/,
+  },
+  // Of clients without a driver only the names are needed by which they are known.
+  'a DuckDB': {
+    make: () => ({ run: made, runAndReadAll: made, streamAndRead: made }),
+    use: /no locks.*docs\/other-databases\.md/,
+  },
+  'a pool of SQL Server': {
+    make: () => ({
+      connected: false,
+      connect: made,
+      request: made,
+      batch: made,
+      transaction: made,
+      query: made,
+    }),
+    use: /sp_getapplock/,
+  },
+  'a client of MongoDB': {
+    make: () => ({ connect: made, db: made, startSession: made, withSession: made }),
+    use: /a unique index/,
+  },
+  'a D1 database': {
+    make: () => ({ prepare: made, batch: made, exec: made, dump: made, withSession: made }),
+    use: /a conditional update/,
+  },
+  'a Prisma client for SQLite': {
+    make: () => ({
+      _activeProvider: 'sqlite',
+      $transaction: made,
+      $queryRawUnsafe: made,
+      $executeRawUnsafe: made,
+    }),
+    use: /become part of the open transaction.*use fromBetterSqlite3/,
+  },
+  'a TypeORM DataSource for SQLite': {
+    make: () => new DataSource({ type: 'better-sqlite3', database: 'app.db', driver: made }),
+    use: /share one connection.*use fromBetterSqlite3/,
+  },
   'a TypeORM DataSource': {
     make: () => new DataSource({ type: 'postgres', url }),
     use: /use fromTypeOrm/,
@@ -97,6 +162,12 @@ const takes: Readonly<Record<string, readonly [fits: string, call: (client: neve
   fromPg: ['a pg.Pool', fromPg],
   fromPostgresJs: ['the sql of postgres.js', fromPostgresJs],
   fromKysely: ['a Kysely instance', fromKysely],
+  fromKyselyMysql: [
+    'a Kysely instance for MariaDB and MySQL',
+    (db) => fromKyselyMysql(db, mysqlPool),
+  ],
+  fromDrizzleMysql: ['a Drizzle database for MariaDB and MySQL', fromDrizzleMysql],
+  fromTypeOrmMysql: ['a TypeORM DataSource for MariaDB and MySQL', fromTypeOrmMysql],
   fromDrizzle: ['a Drizzle database', (db) => fromDrizzle(db, sql)],
   fromTypeOrm: ['a TypeORM DataSource', fromTypeOrm],
   fromPrisma: ['a Prisma client', fromPrisma],
@@ -145,6 +216,42 @@ test('a Kysely that is too old to say when a transaction is over is refused', ()
     }),
   )
 })
+
+/** With the second argument where there is one. */
+const mysqlDrivers: readonly (readonly [
+  name: string,
+  client: string,
+  make: (client: never, options: never) => unknown,
+])[] = [
+  [
+    'fromKyselyMysql',
+    'a Kysely instance for MariaDB and MySQL',
+    (db, options) => fromKyselyMysql(db, mysqlPool, options),
+  ],
+  ['fromDrizzleMysql', 'a Drizzle database for MariaDB and MySQL', fromDrizzleMysql],
+  ['fromTypeOrmMysql', 'a TypeORM DataSource for MariaDB and MySQL', fromTypeOrmMysql],
+]
+
+test.each(mysqlDrivers)(
+  '%s is one for MariaDB and MySQL, and has no options',
+  (_, client, make) => {
+    const given_ = given[client]?.make() as never
+    expect(make(given_, undefined as never)).toMatchObject({ engine: { name: 'innodb' } })
+    expect(() => make(given_, { pool } as never)).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
+  },
+)
+
+test.each([undefined, pool, mysqlPool.promise(), 'mysql://localhost'])(
+  'fromKyselyMysql without the pool of its dialect',
+  (other) => {
+    const db = given['a Kysely instance for MariaDB and MySQL']?.make()
+    expect(() => fromKyselyMysql(db as never, other as never)).toThrow(
+      expect.objectContaining({ code: 'DRIVER_HANDLE_INVALID' }),
+    )
+  },
+)
 
 test('U6: fromDrizzle without the sql tag of Drizzle', () => {
   for (const tag of [undefined, {}, postgres(url)])

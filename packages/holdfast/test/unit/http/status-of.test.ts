@@ -134,3 +134,13 @@ test('what comes back by itself is 429, at the time it does', () => {
   const past = refusalAnswerOf({ ok: false, reason: 'insufficient', retryAt: new Date(0) })
   expect(past.headers).toMatchObject({ 'retry-after': '1' })
 })
+
+test.each<readonly [string, unknown]>([
+  ['that accepted', { ok: true, available: 5n }],
+  ['without an answer', { reason: 'insufficient' }],
+  ['that is none', undefined],
+])('a verdict %s is refused: the caller would be told that nothing was done', (_, verdict) => {
+  expect(() => refusalAnswerOf(verdict as never)).toThrow(
+    expect.objectContaining({ code: 'OPTION_INVALID' }),
+  )
+})

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { channel } from 'node:diagnostics_channel'
-import { nowhere } from '../../../src/core/call-site.ts'
+import { nowhere } from '../../../src/core/locks/call-site.ts'
 import type { Executor, Row, TransactionState } from '../../../src/core/driver.ts'
-import type { HeldLongEvent } from '../../../src/core/event-map.ts'
-import { lockKey } from '../../../src/core/lock-key.ts'
+import type { HeldLongEvent } from '../../../src/core/events/event-map.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
+import { postgresLocks } from '../../../src/engines/postgres/locks/taking.ts'
 import { HoldWatch, Places } from '../../../src/locks/hold-watch.ts'
 
 /** When the watch speaks and when it asks, on a clock that moves only here. Its question is tried in integration/locks. */
@@ -55,7 +56,11 @@ function watching(
     },
   }
   const limits = { heldLongMs: 100, heldTooLongMs: 1_000 }
-  return { watch: new HoldWatch(alone, limits, developing, new Places(false)), looks, asked }
+  return {
+    watch: new HoldWatch(postgresLocks, alone, limits, developing, new Places(false)),
+    looks,
+    asked,
+  }
 }
 
 const hold = (pid: number, name: string, state?: () => TransactionState) => ({
@@ -209,7 +214,7 @@ describe('a transaction of the caller’s', () => {
 test('where single locks are taken is worth keeping once one was held too long', async () => {
   const places = new Places(false)
   const limits = { heldLongMs: 100, heldTooLongMs: 1_000 }
-  const watch = new HoldWatch({ query: async () => [] }, limits, false, places)
+  const watch = new HoldWatch(postgresLocks, { query: async () => [] }, limits, false, places)
   watch.start(hold(1, 'a'), false)
   await vi.advanceTimersByTimeAsync(99)
   expect(places.worthIt).toBe(false)

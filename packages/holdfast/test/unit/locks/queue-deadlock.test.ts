@@ -5,9 +5,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { lockKey, shared } from '../../../src/locks/index.ts'
+import { lockKey, shared } from '../../../src/entries/locks.ts'
 import { queuedAt } from '../../../src/locks/queued-guard.ts'
-import { KeyQueues } from '../../../src/core/key-queues.ts'
+import { KeyQueues } from '../../../src/core/locks/key-queues.ts'
 import type { Driver } from '../../../src/core/driver.ts'
 
 interface Guard {

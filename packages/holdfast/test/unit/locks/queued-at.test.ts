@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Driver } from '../../../src/core/driver.ts'
-import { keyQueuesOf } from '../../../src/core/key-queues.ts'
-import { legacyKey, lockKey } from '../../../src/core/lock-key.ts'
-import type { WantedLock } from '../../../src/engines/postgres/locks/locks.ts'
+import { keyQueuesOf } from '../../../src/core/locks/key-queues.ts'
+import { legacyKey, lockKey } from '../../../src/core/locks/lock-key.ts'
+import type { WantedLock } from '../../../src/core/locks/wanted-lock.ts'
 import { queuedAt } from '../../../src/locks/queued-guard.ts'
 
 /** Of several keys one has a queue: the one that PostgreSQL locks first, where that is known here. */

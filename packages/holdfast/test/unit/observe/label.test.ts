@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { lockKey } from '../../../src/core/lock-key.ts'
-import { labelCandidates } from '../../../src/observe/label.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
+import { labelCandidates } from '../../../src/observe/locks/label.ts'
 
 const idsOf = (label: string): string[] => labelCandidates(label).ids.map(({ id }) => id)
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { latencyBoundsMs } from '../../../src/core/events.ts'
-import { percentilesOf } from '../../../src/observe/lock-minutes.ts'
+import { percentilesOf } from '../../../src/observe/locks/lock-minutes.ts'
 
 /** Counts of lengths in buckets, as a recorder makes them. */
 function bucketsOf(lengths: readonly number[]): number[] {

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { displayName, keyFields, type RowKey, rowTarget } from '../../../src/rows/row-key.ts'
-import { setJson } from '../../../src/rows/set-values.ts'
+import { displayName } from '../../../src/core/table-name.ts'
+import { setJson } from '../../../src/engines/postgres/rows/set-json.ts'
+import { keyFields, type RowKey, rowTarget } from '../../../src/rows/row-key.ts'
 
 const one = rowTarget('orders')
 const two = rowTarget({ schema: 'shop', table: 'a.b' }, ['tenant', 'id'])

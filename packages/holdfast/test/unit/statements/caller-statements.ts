@@ -1,14 +1,15 @@
-import { lockKey } from '../../../src/core/lock-key.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
 import * as check from '../../../src/engines/postgres/claims/check.ts'
 import * as dead from '../../../src/engines/postgres/claims/dead.ts'
 import * as finish from '../../../src/engines/postgres/claims/finish.ts'
 import * as turns from '../../../src/engines/postgres/claims/turns.ts'
 import * as claims from '../../../src/engines/postgres/claims/claims.ts'
-import type { TableName } from '../../../src/engines/postgres/sql/identifier.ts'
+import type { TableName } from '../../../src/core/table-name.ts'
 import * as holders from '../../../src/engines/postgres/locks/lock-holders.ts'
 import * as locks from '../../../src/engines/postgres/locks/locks.ts'
 import * as observed from '../../../src/engines/postgres/observe/claims.ts'
 import * as blockers from '../../../src/engines/postgres/rows/row-blockers.ts'
+import type { VersionedTarget } from '../../../src/rows/engine.ts'
 import * as version from '../../../src/engines/postgres/rows/row-version.ts'
 import * as rows from '../../../src/engines/postgres/rows/rows.ts'
 import * as tableLock from '../../../src/engines/postgres/rows/table-lock.ts'
@@ -117,7 +118,7 @@ const requests: readonly claims.ClaimRequest[] = [
 ]
 const turnRequests = [undefined, 'a'].map((after) => ({ column: 'tenant', most: 3, after }))
 
-const target: version.VersionedTarget = {
+const target: VersionedTarget = {
   table: { table: callersTable },
   keyColumns: ['id', 'part'],
   versionColumn: 'version',

@@ -8,7 +8,7 @@ export interface Layer {
   readonly mayImportTypesOf: ReadonlySet<string>
 }
 
-const header: readonly string[] = ['layer', 'room', 'holds', 'may import']
+const header: readonly string[] = ['layer', 'folder', 'holds', 'may import']
 
 /**
  * Reads the layer table out of the document, so that the document is the rule and cannot drift from

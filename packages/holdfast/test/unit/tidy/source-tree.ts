@@ -15,10 +15,10 @@ export function parseSources(texts: Readonly<Record<string, string>>): SourceTre
   )
 }
 
-export function readSources(folder: string): SourceTree {
+export function readSources(folder: string, ending: RegExp = /\.ts$/): SourceTree {
   const texts: Record<string, string> = {}
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || !entry.name.endsWith('.ts')) continue
+    if (!entry.isFile() || !ending.test(entry.name)) continue
     const path = join(entry.parentPath, entry.name)
     texts[relative(folder, path).replaceAll('\\', '/')] = readFileSync(path, 'utf8')
   }

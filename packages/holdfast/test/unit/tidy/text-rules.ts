@@ -2,6 +2,7 @@ import ts from 'typescript-5'
 import { finding, type SourceTree, walk } from './source-tree.ts'
 
 const maxLines = 400
+const mostFiles = 20
 const vagueNames = /^(utils?|helpers?|common|managers?|misc)$/
 const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*$/
 
@@ -19,6 +20,18 @@ export function checkFiles(sources: SourceTree): string[] {
     }
   }
   return findings
+}
+
+/** A folder is seen at one glance: what is in it, and where to look. */
+export function checkFolders(paths: Iterable<string>): string[] {
+  const counts = new Map<string, number>()
+  for (const path of paths) {
+    const folder = path.slice(0, path.lastIndexOf('/') + 1)
+    counts.set(folder, (counts.get(folder) ?? 0) + 1)
+  }
+  return [...counts]
+    .filter(([, count]) => count > mostFiles)
+    .map(([folder, count]) => `${folder || 'src/'} has ${count} files, more than ${mostFiles}`)
 }
 
 /** Rooms that may contain statement text. */

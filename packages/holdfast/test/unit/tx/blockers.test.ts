@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { pause } from '../../../src/core/backoff.ts'
 import type { Executor, Row, Statement } from '../../../src/core/driver.ts'
-import { lockKey } from '../../../src/core/lock-key.ts'
+import { lockKey } from '../../../src/core/locks/lock-key.ts'
 import {
   type EndedWait,
   holdersOf,

@@ -94,7 +94,6 @@ describe('the terms', () => {
     [{ budgetMs: 300 }, { budgetMs: 300 }],
     [{ on: ['23505'] }, { on: [...retryDefaults.on, '23505'] }],
     [{ onlyOn: ['23505'] }, { on: ['23505'] }],
-    [{ on: ['23P01'], onlyOn: ['23505'] }, { on: ['23505'] }],
   ])('%j', (policy, terms) => {
     expect(retryTerms(policy)).toEqual({ ...retryDefaults, ...terms })
   })

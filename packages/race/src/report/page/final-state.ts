@@ -1,4 +1,4 @@
-import type { Failure } from '../../core/model.ts'
+import type { Failure, Report } from '../../core/model.ts'
 import { type Difference, differenceOf, type TableDifference } from '../difference.ts'
 import { times } from '../words.ts'
 import { html, type Markup } from './markup.ts'
@@ -7,8 +7,8 @@ import { cell } from './step-list.ts'
 const shownRows = 12
 
 /** What the run left behind beside what the nearest serial order leaves. */
-export function finalState(failure: Failure, flows: readonly string[]): Markup {
-  const difference = differenceOf(failure, flows)
+export function finalState(failure: Failure, report: Report): Markup {
+  const difference = differenceOf(failure, report)
   const { tables, outcomes, together, nearest } = difference
   const told = together === undefined || tables.length > 0 ? outcomes : [together]
   if (tables.length === 0 && told.length === 0) return html``

@@ -1,4 +1,4 @@
-import type { History } from '../history.ts'
+import type { History } from '../anomaly/history.ts'
 import { sawOf } from '../saw.ts'
 import { list } from '../words.ts'
 

@@ -1,7 +1,7 @@
 import type { Explanation } from '../explain.ts'
-import type { Moment } from '../history.ts'
+import type { Moment } from '../anomaly/history.ts'
 import { sawOf } from '../saw.ts'
-import { cut } from '../shorten.ts'
+import { cut } from '../sql/shorten.ts'
 import { wrap } from '../terminal/text.ts'
 import { isWaiting, resumeText, stepText, type TimelineRow, timelineOf } from '../timeline.ts'
 

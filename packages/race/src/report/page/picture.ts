@@ -1,7 +1,7 @@
 import type { Explanation } from '../explain.ts'
-import type { Moment } from '../history.ts'
-import { flatten } from '../shorten.ts'
-import { holderOf } from '../why.ts'
+import type { Moment } from '../anomaly/history.ts'
+import { flatten } from '../sql/shorten.ts'
+import { holderOf } from '../anomaly/why.ts'
 import {
   cardPadding,
   centreOf,
@@ -15,12 +15,16 @@ import {
 } from './layout.ts'
 import { html, type Markup } from './markup.ts'
 
-/** The interleaving as SVG: a lane per flow, transactions as bars, what went wrong in red. */
-export function pictureOf(explanation: Explanation, compact: boolean): Markup {
+/**
+ * The interleaving as SVG: a lane per flow, transactions as bars, what went wrong in red. Where a page has several, each
+ * has names of its own.
+ */
+export function pictureOf(explanation: Explanation, compact: boolean, of = ''): Markup {
   const layout = layoutOf(explanation, compact)
   const { width, height, lanes, rows } = layout
-  const id = compact ? 'small' : 'large'
-  return html`<svg class="picture ${id}" viewBox="0 0 ${width} ${Math.round(height)}" role="img" aria-labelledby="${id}-title ${id}-about">
+  const size = compact ? 'small' : 'large'
+  const id = `${of}${size}`
+  return html`<svg class="picture ${size}" viewBox="0 0 ${width} ${Math.round(height)}" role="group" aria-labelledby="${id}-title ${id}-about">
 <title id="${id}-title">Interleaving of ${lanes.map(({ name }) => name).join(' and ')}</title>
 <desc id="${id}-about">${explanation.why}</desc>
 <defs>
@@ -32,7 +36,7 @@ ${barsOf(explanation, layout)}
 ${bandOf(explanation, layout)}
 ${waitsOf(layout, id)}
 ${arrowsOf(explanation, layout, id)}
-${rows.map((row) => stepOf(row, compact))}
+${rows.map((row) => stepOf(row, compact, of))}
 </svg>`
 }
 
@@ -128,7 +132,7 @@ function curve(start: PlacedRow, end: PlacedRow, compact: boolean): string {
   return `M${startX} ${startY}C${startX + bend} ${startY} ${endX - bend} ${endY} ${endX} ${endY}`
 }
 
-function stepOf(placed: PlacedRow, compact: boolean): Markup {
+function stepOf(placed: PlacedRow, compact: boolean, of: string): Markup {
   const { row, lane, y, height, lines } = placed
   const { moment, mark, kind } = row
   const centre = centreOf(placed, compact)
@@ -142,7 +146,7 @@ function stepOf(placed: PlacedRow, compact: boolean): Markup {
     compact && mark === undefined
       ? undefined
       : html`<rect class="card" x="${x}" y="${y}" width="${lane.width - 42}" height="${height}" rx="6"/>`
-  return html`<a class="${classes}" href="#step-${moment.number}" data-step="${moment.number}" data-after="${row.after?.number ?? moment.number}"><title>${tooltip(moment)}</title>${number}${card}${nodeOf(moment, kind, lane.rail, centre)}${lines.map((line, at) => textLine(line, x + cardPadding, y + (compact ? 17 : cardPadding + 13) + at * lineHeight))}</a>`
+  return html`<a class="${classes}" href="#${of}step-${moment.number}" data-step="${moment.number}" data-after="${row.after?.number ?? moment.number}"><title>${tooltip(moment)}</title>${number}${card}${nodeOf(moment, kind, lane.rail, centre)}${lines.map((line, at) => textLine(line, x + cardPadding, y + (compact ? 17 : cardPadding + 13) + at * lineHeight))}</a>`
 }
 
 function tooltip({ who, number, step }: Moment): string {

@@ -1,7 +1,7 @@
 import type { Explanation } from '../explain.ts'
-import type { Moment } from '../history.ts'
+import type { Moment } from '../anomaly/history.ts'
 import { sawOf } from '../saw.ts'
-import { cut } from '../shorten.ts'
+import { cut } from '../sql/shorten.ts'
 import { resumeText, stepText, type TimelineRow, timelineOf } from '../timeline.ts'
 import { placeText } from '../words.ts'
 import { html, type Markup } from './markup.ts'
@@ -9,7 +9,7 @@ import { html, type Markup } from './markup.ts'
 const shownRows = 20
 
 /** Every step with its whole statement, parameters and answer, folded. */
-export function stepList({ history, marks }: Explanation): Markup {
+export function stepList({ history, marks }: Explanation, of = ''): Markup {
   const rows = timelineOf(history, marks)
   const items = rows
     .filter(({ kind }) => kind === 'step')
@@ -17,12 +17,13 @@ export function stepList({ history, marks }: Explanation): Markup {
       stepItem(
         row,
         rows.find((one) => one.kind === 'resume' && one.moment === row.moment),
+        of,
       ),
     )
   return html`<ol class="steps">${items}</ol>`
 }
 
-function stepItem(row: TimelineRow, resumed: TimelineRow | undefined): Markup {
+function stepItem(row: TimelineRow, resumed: TimelineRow | undefined, of: string): Markup {
   const { moment, note, mark } = row
   const saw = sawOf(moment.step)
   const waits =
@@ -33,7 +34,7 @@ function stepItem(row: TimelineRow, resumed: TimelineRow | undefined): Markup {
     mark === undefined || mark.note === ''
       ? undefined
       : html`<span class="said">${mark.note}</span>`
-  return html`<li id="step-${moment.number}"><details><summary class="flow-${moment.step.flow % 5}"><span class="at">${moment.number}</span><span class="who">${moment.who}</span><span class="mono">${stepText(moment, 150)}${saw === undefined ? undefined : html` <span class="${moment.step.answer.error === undefined ? 'saw' : 'failed'}">→ ${saw}</span>`}</span>${waits}${said}</summary><div class="inside">${insideOf(moment)}</div></details></li>
+  return html`<li id="${of}step-${moment.number}"><details><summary class="flow-${moment.step.flow % 5}"><span class="at">${moment.number}</span><span class="who">${moment.who}</span><span class="mono">${stepText(moment, 150)}${saw === undefined ? undefined : html` <span class="${moment.step.answer.error === undefined ? 'saw' : 'failed'}">→ ${saw}</span>`}</span>${waits}${said}</summary><div class="inside">${insideOf(moment)}</div></details></li>
 `
 }
 

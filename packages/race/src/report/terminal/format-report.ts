@@ -7,11 +7,11 @@ import {
   isVacuous,
   metText,
   notCoveredText,
-  vacuousText,
+  vacuousWhy,
 } from '../coverage-words.ts'
 import { type Difference, differenceOf, faultOf, type TableDifference } from '../difference.ts'
 import { type Explanation, explainFailure } from '../explain.ts'
-import { cut } from '../shorten.ts'
+import { cut } from '../sql/shorten.ts'
 import { timelineOf } from '../timeline.ts'
 import { times } from '../words.ts'
 import { columnsOf } from './columns.ts'
@@ -50,7 +50,7 @@ export function formatReport(report: Report, options: FormatOptions = {}): strin
 
 function raceLines(report: Report, failure: Failure, columns: number, paint: Paint): string[] {
   const explanation = explainFailure(report, failure)
-  const difference = differenceOf(failure, report.flows)
+  const difference = differenceOf(failure, report)
   const { history, marks, title, why, cycle } = explanation
   const [again, tries] = failure.reproduced
   const section = sectionOf(columns, paint)
@@ -176,7 +176,7 @@ function greenLines(report: Report, columns: number, paint: Paint): string[] {
         columns,
         paint,
       ),
-      ...section('', report.trouble?.message ?? vacuousText, ['yellow']),
+      ...section('', vacuousWhy(report), ['yellow']),
       ...body,
     ]
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Claim, Claims } from '../../../../holdfast/src/claims/index.ts'
+import type { Claim, Claims } from '../../../../holdfast/src/entries/claims.ts'
 import type { Flow, FlowContext, InvariantContext } from '../../../src/run/options.ts'
 import { appStage } from './app-stage.ts'
 import { patienceMs } from './expectations.ts'

@@ -3,7 +3,7 @@ import {
   acquireLease,
   renewLease,
 } from '../../../../holdfast/src/engines/postgres/leases/leases.ts'
-import { runAlone } from '../../../../holdfast/src/leases/run-call.ts'
+import { runAlone } from '../../../../holdfast/src/engines/postgres/leases/run-call.ts'
 import type { Flow, FlowContext } from '../../../src/run/options.ts'
 import { patienceMs } from './expectations.ts'
 import { holdfastOn, ownDriver, type Room, roomStage } from './room-stage.ts'

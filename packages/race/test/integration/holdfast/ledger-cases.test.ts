@@ -1,3 +1,4 @@
+import { sample } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../../holdfast/src/drivers/pg.ts'
 import { createHoldfast, type Isolation } from '../../../../holdfast/src/index.ts'
@@ -63,7 +64,7 @@ const opening: Readonly<Record<string, Case>> = {
   },
 }
 
-test.each(Object.entries(opening))(
+test.each(sample(Object.entries(opening), 6))(
   'an account is opened %s at once',
   async (_, { most, ...once }) => {
     expect(await stage.explore({ ...once, deadlocks: 'fail' })).toBeExhausted(most)
@@ -103,7 +104,7 @@ const ids: Readonly<Record<string, Case>> = {
   },
 }
 
-test.each(Object.entries(ids))(
+test.each(sample(Object.entries(ids), 6))(
   'an id is used %s',
   async (_, { most, ...once }) => {
     expect(await stage.explore({ ...once, deadlocks: 'fail' })).toBeExhausted(most)
@@ -146,7 +147,7 @@ const batches: Readonly<Record<string, Case>> = {
   },
 }
 
-test.each(Object.entries(batches))(
+test.each(sample(Object.entries(batches), 6))(
   'two processes send two operations each, %s',
   async (_, { most, ...once }) => {
     expect(await stage.explore({ ...once, deadlocks: 'fail' })).toBeExhausted(most)

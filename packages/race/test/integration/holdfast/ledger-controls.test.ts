@@ -26,7 +26,7 @@ describe('without the row locks', () => {
     ['reserve', 'settle', stockDeeds, stocked],
     ['move south', 'move south', stockDeeds, stocked],
   ]
-  test.each(sample(cases))(
+  test.each(sample(cases, 12))(
     '%s and %s',
     async (one, other, deeds, past) => {
       const report = await stage.explore({

@@ -24,7 +24,7 @@ function isNew([one, other]: readonly string[]): boolean {
 const most = { classes: 4, schedules: 8 }
 
 describe.each(books)('%s: any two at once, one alone and one joined', (_, deeds, past) => {
-  test.each(sample(pairsOf(deeds).filter(isNew)))(
+  test.each(sample(pairsOf(deeds).filter(isNew), 18))(
     '%s and %s',
     async (...names) => {
       const report = await stage.explore({ ...past, flows: flowsOf(deeds, names) })

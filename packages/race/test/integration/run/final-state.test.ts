@@ -5,6 +5,7 @@ import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import type { Run } from '../../../src/core/model.ts'
 import { createRunner } from '../../../src/run/create-runner.ts'
 import type { Flow, RunnerOptions } from '../../../src/run/options.ts'
+import { Comparison } from '../../../src/search/compare/comparison.ts'
 import { script } from '../../support/script.ts'
 
 let url: string
@@ -55,6 +56,11 @@ test('keys and moments of the run are no difference', async () => {
   const other = await play(order(1, [7, 5], 3))
   // Of an id that the program made, and answered, the comparison says whether it was drawn.
   expect(other.state).toBe(one.state)
+  const comparison = new Comparison(['order'])
+  expect(comparison.learn(one, await play(order(1, [5, 7])))).toEqual([])
+  expect(comparison.compare(other, one, [0])).toEqual({ alike: 'same' })
+  const more = await play(order(1, [7, 6]))
+  expect(comparison.compare(more, one, [0])).toEqual({ alike: 'different' })
   expect(one.tables).toEqual([
     {
       name: 'public.lines',

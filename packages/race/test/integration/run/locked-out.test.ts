@@ -72,12 +72,35 @@ test.each(Object.entries(cases))('%s', async (_, [lock, more, message]) => {
   expect(trouble?.message).toMatch(/psql \(pid \d+: (SELECT FROM counter|LOCK TABLE other)/)
 })
 
+test('a restore that would have to wait is told before anything is changed', async () => {
+  const { verdict, trouble } = await exploreBehind(row2, { state: 'restore' })
+  expect([verdict, trouble?.kind]).toEqual(['inconclusive', 'external-blocker'])
+  expect(trouble?.message).toMatch(/^The trial of the restore waits for a lock .*: psql/)
+})
+
 test('a restore: what it cannot put back is told', async () => {
-  const spoil: Flow = ({ pool }) => pool.query('UPDATE counter SET n = n + 1 WHERE id = 1')
-  const exploring = exploreBehind(row2, { state: 'restore', flows: { a: spoil, b: spoil } })
-  await expect(exploring).rejects.toThrow(
-    /could not put the rows back.*a lock that another session holds: psql/,
-  )
+  const other = new Client({ connectionString: url, application_name: 'psql' })
+  await other.connect()
+  let locked: Promise<unknown> | undefined
+  const spoil: Flow = async ({ pool }) => {
+    await (locked ??= other.query('BEGIN').then(() => other.query(row2)))
+    await pool.query('UPDATE counter SET n = n + 1 WHERE id = 1')
+  }
+  try {
+    const exploring = explore({
+      url,
+      state: 'restore',
+      flows: { a: spoil, b: spoil },
+      onProgress: () => undefined,
+    })
+    await expect(exploring).rejects.toThrow(
+      /could not put the rows back.*a lock that another session holds: psql/,
+    )
+  } finally {
+    await other.end()
+  }
+  // The next one is told what to do with it.
+  await withClient(url, (client) => client.query('DROP SCHEMA holdfast_race_kept CASCADE'))
 })
 
 test('a seed that does not end is given up when the budget is spent', async () => {

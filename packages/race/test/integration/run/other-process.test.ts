@@ -5,10 +5,11 @@ import { fileURLToPath } from 'node:url'
 import { withClient } from '@holdfast/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
-import type { Report } from '../../../src/core/model.ts'
+import type { Failure, Report } from '../../../src/core/model.ts'
 import { explore } from '../../../src/explore.ts'
+import { explainFailure } from '../../../src/report/explain.ts'
 import type { Flow } from '../../../src/run/options.ts'
-import { openPort, type SharedPort } from '../../../src/run/shared-port.ts'
+import { openPort, type SharedPort } from '../../../src/run/connection/shared-port.ts'
 
 const script = fileURLToPath(new URL('../../support/server-process.ts', import.meta.url))
 
@@ -62,9 +63,22 @@ describe.each(['pg', 'postgres.js', 'application_name'])('a server for all, %s',
   })
 })
 
-test('without marks nothing is said about every order', async () => {
-  const { verdict } = await look(call('unmarked/lock'))
-  expect(['vacuous', 'bounded']).toContain(verdict)
+test('without marks nothing is said about every order, but that they are missing', async () => {
+  const { verdict, trouble } = await look(call('unmarked/lock'))
+  expect(verdict).toBe('vacuous')
+  expect(trouble?.message).toMatch(/SELECT FROM seats.* no mark.* traceparent/)
+})
+
+test('a race is told alike, whether BEGIN has a mark or not', async () => {
+  const told: unknown[] = []
+  for (const way of ['pg', 'postgres.js']) {
+    const report = await look(call(`${way}/none`))
+    const { history, anomaly, fixes } = explainFailure(report, report.failure as Failure)
+    const open = history.transactions.map(({ autocommit, end }) => ({ autocommit, end }))
+    told.push([anomaly, fixes.map(({ text }) => text.replaceAll(/\(\d+\)/g, '(n)')), open])
+  }
+  expect(told[1]).toEqual(told[0])
+  expect(told[0]).toMatchObject(['check-then-insert', {}, [{ autocommit: false }, {}]])
 })
 
 test('a process for each flow needs no marks', async () => {

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import { createRunner, type LiveRunner } from '../../../src/run/create-runner.ts'
-import { instrument } from '../../../src/run/instrument.ts'
+import { instrument } from '../../../src/run/connection/instrument.ts'
 import type { RunnerOptions } from '../../../src/run/options.ts'
 import { lines, script } from '../../support/script.ts'
 
@@ -80,6 +80,36 @@ describe('a pool that is a global of a module', () => {
     expect(lines(run, flows)).toHaveLength(4)
     expect(new Set(run.steps.map(({ flow }) => flow))).toEqual(new Set([0, 1]))
     expect(run.uncontrolled).toBeUndefined()
+  })
+
+  test('further rows of a portal, which the client asks for by itself, belong to the flow too', async () => {
+    const slowly = async (who: string): Promise<number> => {
+      const client = await pool.connect()
+      try {
+        await client.query('BEGIN')
+        // One row at a time; each is asked for when the one before has come.
+        const byOne = { text: 'SELECT i FROM generate_series(1, 3) AS i', rows: 1 }
+        const { rows } = await client.query(byOne)
+        await client.query('INSERT INTO claims VALUES ($1, $1)', [who])
+        await client.query('COMMIT')
+        return rows.length
+      } finally {
+        client.release()
+      }
+    }
+    const both = await start({ alice: () => slowly('alice'), bob: () => slowly('bob') })
+    for (const order of ['alice bob alice bob alice bob alice bob', 'bob bob bob bob']) {
+      const run = await both.run(script(flows, order))
+      expect(run.outcomes).toMatchObject([{ value: '3' }, { value: '3' }])
+      const read = (who: number): number =>
+        run.steps.filter(
+          ({ flow, statements }) => flow === who && /series/.test(statements[0] ?? ''),
+        ).length
+      expect(read(0)).toBeGreaterThan(1)
+      expect(read(1)).toBe(read(0))
+      expect(run.uncontrolled).toBeUndefined()
+      expect(run.notes).toEqual([])
+    }
   })
 
   test('a flow that crashes leaves the pool usable', async () => {

@@ -76,6 +76,16 @@ test('a program with a listener of its own goes on', async () => {
   expect(await contents()).toEqual(asItWas)
 })
 
+test.each(['SIGINT', 'SIGTERM'])(
+  '%s: a program whose listener ends it at once is ended when the rows are put back',
+  async (signal) => {
+    const end = await exploreUntil(signal, 'exits')
+    expect(end).toMatchObject({ code: 7, signal: null, out: '' })
+    expect(end.err).toMatch(/rows and sequences are as they were before it/)
+    expect(await contents()).toEqual(asItWas)
+  },
+)
+
 const add: Flow = ({ pool }) => pool.query('UPDATE account SET n = n + 1 WHERE id = 1')
 const next = (): Promise<{ verdict: string }> =>
   explore({ url, state: 'restore', flows: { a: add, b: add }, onProgress: () => undefined })

@@ -28,6 +28,12 @@ beforeAll(async () => {
         'SELECT count(*)::int FROM pg_locks l WHERE l.pid = pg_backend_pid()';
       CREATE FUNCTION last_of() RETURNS int LANGUAGE plpgsql AS $$
         BEGIN RETURN (SELECT last_value FROM numbers); END $$;
+      CREATE FUNCTION size() RETURNS bigint LANGUAGE sql AS $$ SELECT pg_relation_size('t') $$;
+      CREATE FUNCTION made_size() RETURNS bigint LANGUAGE plpgsql AS $$
+        DECLARE v bigint; BEGIN EXECUTE 'SELECT pg_relation_size($1)' INTO v USING 't'::regclass; RETURN v; END $$;
+      CREATE VIEW sizes AS SELECT pg_relation_size('t') AS size;
+      CREATE TABLE numbered (n int, by xid8 DEFAULT pg_current_xact_id());
+      CREATE EXTENSION pgcrypto;
       CREATE EXTENSION postgres_fdw;
       CREATE SERVER here FOREIGN DATA WRAPPER postgres_fdw
         OPTIONS (host '${host}', port '${port}', dbname '${database}');
@@ -37,7 +43,7 @@ beforeAll(async () => {
 })
 
 const seed = async ({ query }: { query(text: string): Promise<unknown> }): Promise<void> => {
-  await query('TRUNCATE t, log')
+  await query('TRUNCATE t, log, numbered')
   await query('INSERT INTO t VALUES (1, 0), (2, 0)')
   await query(`SELECT setval('numbers', 1, false)`)
 }
@@ -105,6 +111,22 @@ describe('what no lock tells costs the proof, and is named', () => {
     ],
     ['SELECT n FROM busy', 'public.', bump],
     [`SELECT lo_get(lo_from_bytea(0, 'a'))`, 'lo_', bump],
+    // F5: physical sizes, statistics, transaction ids, the log.
+    [`SELECT pg_relation_size('t')`, 'pg_relation_size()', bump],
+    [`SELECT pg_total_relation_size('t')`, 'pg_total_relation_size()', bump],
+    [`SELECT pg_indexes_size('t')`, 'pg_indexes_size()', bump],
+    ['SELECT pg_database_size(current_database())', 'pg_database_size()', bump],
+    [`SELECT pg_stat_get_live_tuples('t'::regclass)`, 'pg_stat_get_live_tuples()', bump],
+    ['SELECT n_live_tup FROM pg_stat_user_tables', 'pg_stat_user_tables', bump],
+    ['SELECT pg_current_wal_lsn()', 'pg_current_wal_lsn()', bump],
+    ['SELECT txid_current()', 'txid_current()', bump],
+    ['SELECT pg_current_xact_id()', 'pg_current_xact_id()', bump],
+    ['SELECT pg_current_snapshot()', 'pg_current_snapshot()', bump],
+    [`SELECT reltuples FROM pg_class WHERE relname = 't'`, 'pg_class.reltuples', bump],
+    ['SELECT size FROM sizes', 'pg_relation_size()', bump],
+    ['SELECT size()', 'pg_relation_size() in size()', bump],
+    ['SELECT made_size()', 'pg_relation_size in made_size()', bump],
+    ['INSERT INTO numbered (n) VALUES (1)', 'pg_current_xact_id()', bump],
   ])('%s', async (text, named, other) => {
     const asks: Flow = async ({ pool }) => {
       await pool.query(text)
@@ -124,6 +146,18 @@ describe('what no lock tells costs the proof, and is named', () => {
     ['a number that is drawn', `SELECT nextval('numbers') > 0`],
     ['an id that is drawn', 'INSERT INTO log (n) VALUES (1)'],
     ['a look at the catalogue', 'SELECT count(*) FROM pg_class'],
+    ['the size of a value', 'SELECT pg_column_size(n) FROM t'],
+    [
+      'the clock, and chance',
+      'SELECT clock_timestamp() > now(), random() < 2, gen_random_uuid() IS NULL',
+    ],
+    ['its own session', `SELECT pg_backend_pid() > 0, current_setting('work_mem'), version() > ''`],
+    [
+      'what is said of the catalogue',
+      `SELECT to_regclass('t') IS NULL, pg_get_userbyid(10), has_table_privilege('t', 'SELECT')`,
+    ],
+    ['an extension that computes', `SELECT crypt('a', gen_salt('md5')) IS NULL`],
+    ['a pause', 'SELECT pg_sleep(0) IS NULL'],
   ])('%s does not', async (_, text) => {
     const asks: Flow = async ({ pool }) => void (await pool.query(text))
     const { verdict } = await look({ asks, other: async (cx) => void (await bump(cx)) })

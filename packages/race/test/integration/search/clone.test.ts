@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import { explore, type ExploreOptions } from '../../../src/explore.ts'
-import { instrument } from '../../../src/run/instrument.ts'
+import { instrument } from '../../../src/run/connection/instrument.ts'
 import type { Flow } from '../../../src/run/options.ts'
 
 instrument(pg)

@@ -9,7 +9,7 @@ import { type Dependent, dependent, dependentBy, rules } from '../../../src/core
 import { createRunner } from '../../../src/run/create-runner.ts'
 import type { Flow } from '../../../src/run/options.ts'
 import { Random } from '../../../src/search/random.ts'
-import { enumerate } from '../../../src/search/systematic.ts'
+import { enumerate } from '../../../src/search/classes/systematic.ts'
 import { everyInterleaving } from '../../unit/search/scripts.ts'
 
 let url: string

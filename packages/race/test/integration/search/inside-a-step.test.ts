@@ -60,7 +60,9 @@ beforeAll(async () => {
         BEGIN INSERT INTO log (n) VALUES (total()); RETURN NULL; END $$;
       CREATE TRIGGER stamped BEFORE UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION stamp();
       CREATE TRIGGER noted AFTER UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION note();
-      CREATE TRIGGER watched AFTER UPDATE ON cfg FOR EACH ROW EXECUTE FUNCTION watch()`),
+      CREATE TRIGGER watched AFTER UPDATE ON cfg FOR EACH ROW EXECUTE FUNCTION watch();
+      CREATE TABLE kept (id int PRIMARY KEY, n int);
+      CREATE RULE keep AS ON DELETE TO kept DO INSTEAD UPDATE kept SET n = total() WHERE id = OLD.id`),
   )
 })
 
@@ -71,10 +73,11 @@ const look = (flows: Readonly<Record<string, Flow>>): Promise<Report> =>
     onProgress: () => undefined,
     oracle: { ignore: ['doc.seen'] },
     seed: async ({ query }) => {
-      await query('TRUNCATE acc, cfg, doc, log')
+      await query('TRUNCATE acc, cfg, doc, log, kept')
       await query('INSERT INTO acc VALUES (1, 100), (2, 0)')
       await query('INSERT INTO cfg VALUES (1, 0), (2, 0)')
       await query('INSERT INTO doc VALUES (1, 0), (2, 0)')
+      await query('INSERT INTO kept VALUES (1, 0)')
     },
   })
 
@@ -145,6 +148,7 @@ describe('a step that runs several statements costs the proof', () => {
     ['a loop', 'SELECT looping()'],
     ['a statement that is made at run time', 'SELECT dynamic()'],
     ['a trigger', 'UPDATE cfg SET n = 1 WHERE id = 1'],
+    ['a rule', 'DELETE FROM kept WHERE id = 1'],
     [
       'a block',
       'DO $$ BEGIN INSERT INTO log (n) SELECT n FROM acc WHERE id = 1; INSERT INTO log (n) SELECT n FROM acc WHERE id = 2; END $$',
@@ -175,6 +179,7 @@ describe('nothing is lost', () => {
     ['the function has the snapshot of its caller', 'SELECT stable_twice()'],
     ['all of it is one query', 'SELECT total_stable()'],
     ['the trigger only sets a column, or only adds a row', 'UPDATE doc SET n = 1 WHERE id = 1'],
+    ['the rule is for another command', 'INSERT INTO kept SELECT 2, sum(n) FROM acc'],
     ['nobody writes what it reads', 'DO $$ BEGIN PERFORM n FROM cfg; PERFORM n FROM cfg; END $$'],
   ])('if %s', async (_, text) => {
     const writes = inTransaction(

@@ -7,9 +7,9 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import { explore } from '../../../src/explore.ts'
-import { connectControl } from '../../../src/run/control.ts'
-import { instrument } from '../../../src/run/instrument.ts'
-import { takeDatabase } from '../../../src/run/turn.ts'
+import { connectControl } from '../../../src/run/connection/control.ts'
+import { instrument } from '../../../src/run/connection/instrument.ts'
+import { takeDatabase } from '../../../src/run/connection/turn.ts'
 
 instrument(pg)
 

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import type { Report } from '../../../src/core/model.ts'
 import { explore, type ExploreOptions } from '../../../src/explore.ts'
-import { instrument } from '../../../src/run/instrument.ts'
+import { instrument } from '../../../src/run/connection/instrument.ts'
 import type { DatabaseContext, Flow, FlowContext } from '../../../src/run/options.ts'
 
 let url: string

@@ -8,8 +8,8 @@ import { explore, type ExploreOptions } from '../../../src/explore.ts'
 import { record } from '../../../src/record.ts'
 import { explainRace } from '../../../src/report/explain-race.ts'
 import { formatReport } from '../../../src/report/terminal/format-report.ts'
-import { readStamp } from '../../../src/run/catalogue.ts'
-import { connectControl } from '../../../src/run/control.ts'
+import { readStamp } from '../../../src/run/catalogue/catalogue.ts'
+import { connectControl } from '../../../src/run/connection/control.ts'
 import type { Flow, FlowContext } from '../../../src/run/options.ts'
 
 let url: string

@@ -250,6 +250,31 @@ describe('X23: beside what is random the rest is compared, and so is where the s
     expect((await seeded(work)).verdict).toBe('race-free')
   })
 
+  test.each([0, 1, 2, 3])(
+    'safe: what run %s draws happens to be letters alone',
+    async (letters) => {
+      const drawn = ['', '', '', ''].map(() => nanoid().padEnd(12, '1a2b'))
+      drawn[letters] = 'vfijzysxwiok'
+      let runs = 0
+      const work: Work = async (pool, who) => {
+        const nonce = who === 'a' ? (drawn[runs++] ?? `${nanoid()}7x8y9z`) : 'b'
+        await pool.query('UPDATE sub SET doc = doc || $1', [JSON.stringify({ [who]: nonce })])
+      }
+      expect((await seeded(work)).verdict).toBe('race-free')
+    },
+  )
+
+  test.each([0, 1, 2, 3])('safe: what run %s draws could be a time', async (timely) => {
+    const drawn = ['', '', '', ''].map((_, at) => `97${at}4061523849${at}2${at}`)
+    drawn[timely] = '1735682940137592'
+    let runs = 0
+    const work: Work = async (pool, who) => {
+      const nonce = who === 'a' ? (drawn[runs++] ?? `98${runs}51604738${100 + runs}`) : 'b'
+      await pool.query('UPDATE sub SET doc = doc || $1', [JSON.stringify({ [who]: nonce })])
+    }
+    expect((await seeded(work)).verdict).toBe('race-free')
+  })
+
   test('what is neither a time nor a key cannot be compared, and costs the proof', async () => {
     const raise: Work = async (pool) =>
       write(pool, 'price', Number((await read(pool)).price ?? 0) + Math.random() * 100)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Failure, Report } from '../../../src/core/model.ts'
+import type { Failure, Report, Run } from '../../../src/core/model.ts'
 import { type Explanation, explainFailure } from '../../../src/report/explain.ts'
 import { type Line, type Play, runOf } from '../../support/play.ts'
 import * as made from '../../support/reports.ts'
@@ -59,7 +59,7 @@ describe('names what happened, why, and what helps', () => {
       made.staleCheck,
       'stale check',
       "bob's COMMIT (5) changed it before alice wrote (6)",
-      "lockKey('users', id)",
+      'SELECT … FROM users WHERE id = 3 FOR UPDATE',
     ],
     [
       made.duplicate,
@@ -115,7 +115,18 @@ describe('X16: the story is that of the steps', () => {
   })
   const commit = (who: string): Line => ({ who, sql: '', half: 'commit' })
   const told = (...lines: readonly Line[]): Explanation =>
-    explained(made.raceReport({ name: 'save', play: { flows: ['alice', 'bob'], lines } }))
+    explained(
+      made.raceReport({ name: 'save', play: { flows: ['alice', 'bob'], lines }, known: [page] }),
+    )
+  const page = made.known('page', {
+    id: 'int4',
+    n: 'int4',
+    used: 'bool',
+    status: 'text',
+    owner: 'text',
+    tags: 'text',
+    data: 'jsonb',
+  })
   const save = (version: number): string =>
     `UPDATE page SET body = 'y', version = ${version + 1} WHERE id = 1 AND version = ${version}`
 
@@ -170,8 +181,8 @@ describe('X16: the story is that of the steps', () => {
     ['a flag', ['used', 'f'], 'used = true', 'SET used = true WHERE id = 1 AND used = false'],
     ['a state', ['status', 'new'], "status = 'paid'", "AND status = 'new'"],
     ['nobody', ['owner', null], "owner = 'a'", 'AND owner IS NULL'],
-    ['a text that grows', ['tags', 'a'], "tags = 'a,b'", "SET tags = tags || ',b'"],
-    ['a document', ['data', '{}'], `data = '{"a":1}'`, 'SET data = data || $1'],
+    ['a text that grows', ['tags', 'a'], "tags = 'a,b'", "AND tags = 'a'"],
+    ['a document', ['data', '{}'], `data = '{"a":1}'`, "AND data = '{}'"],
   ])('the fix fits what was written: %s', (_, [column, value], set, code) => {
     const looked = (who: string): Line => ({
       who,
@@ -213,16 +224,19 @@ describe('X16: the story is that of the steps', () => {
       change('alice'),
       commit('alice'),
     )
-    const one = play(
-      looked('bob'),
-      change('bob'),
-      commit('bob'),
-      looked('alice', later as string),
-      change('alice', setLater as string),
-      commit('alice'),
-    )
-    const { steps } = runOf(one)
-    const report = made.raceReport({ name: 'save', play: racing, serial: [{ steps }] })
+    const inTurn = (first: string, second: string): Pick<Run, 'steps'> =>
+      runOf(
+        play(
+          looked(first),
+          change(first),
+          commit(first),
+          looked(second, later as string),
+          change(second, setLater as string),
+          commit(second),
+        ),
+      )
+    const serial = [inTurn('alice', 'bob'), inTurn('bob', 'alice')].map(({ steps }) => ({ steps }))
+    const report = made.raceReport({ name: 'save', play: racing, serial, known: [page] })
     expect(explained(report).fixes[0]?.code).toContain(code)
   })
 

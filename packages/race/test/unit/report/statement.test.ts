@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { flatten, shorten } from '../../../src/report/shorten.ts'
-import { readStatement } from '../../../src/report/statement.ts'
+import { clauseText, flatten, shorten } from '../../../src/report/sql/shorten.ts'
+import { readStatement } from '../../../src/report/sql/statement.ts'
 
 const prismaCount =
   'SELECT COUNT(*) AS "_count$_all" FROM (SELECT "public"."seats"."id" FROM "public"."seats" WHERE "public"."seats"."event_id" = $1 OFFSET $2) AS "sub"'
@@ -96,4 +96,12 @@ test('what a statement is about', () => {
   const cte =
     'WITH moved AS (DELETE FROM a WHERE id = 1 RETURNING *) INSERT INTO b SELECT * FROM moved'
   expect(readStatement(cte)).toMatchObject({ verb: 'INSERT', table: 'b', tables: ['a', 'b'] })
+})
+
+test('what may be copied keeps the quotes that it needs', () => {
+  const statement = readStatement(
+    'UPDATE "My App"."Order Items" SET "qty" = 4 WHERE "order" = 1 AND "userId" = 2 AND "pos" = 3',
+  )
+  expect(clauseText(statement, 'WHERE')).toBe('"order" = 1 AND "userId" = 2 AND pos = 3')
+  expect(clauseText(statement, 'SET')).toBe('qty = 4')
 })

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
-import { bodyOf, bodyOfPlPgSql } from '../../../src/run/routine.ts'
-import { loadParser } from '../../../src/run/statement-tree.ts'
+import { bodyOf, bodyOfPlPgSql } from '../../../src/run/statement/routine.ts'
+import { loadParser } from '../../../src/run/statement/statement-tree.ts'
 
 beforeAll(loadParser)
 

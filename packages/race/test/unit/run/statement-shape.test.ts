@@ -1,6 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type StatementShape, shapeOf, type TableName } from '../../../src/run/statement-shape.ts'
-import { loadParser } from '../../../src/run/statement-tree.ts'
+import {
+  type StatementShape,
+  shapeOf,
+  type TableName,
+} from '../../../src/run/statement/statement-shape.ts'
+import { loadParser } from '../../../src/run/statement/statement-tree.ts'
 
 beforeAll(() => loadParser())
 

@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Run } from '../../../src/core/model.ts'
-import { Comparison } from '../../../src/search/comparison.ts'
+import { Comparison } from '../../../src/search/compare/comparison.ts'
 import { changed, filled, type Pattern, patterns } from './ends.ts'
 import { losesMoments, meanTheSame } from './truth.ts'
 

@@ -9,7 +9,7 @@ import type { Run } from '../../../src/core/model.ts'
 import { tagged } from '../../../src/core/tag.ts'
 
 /** How a value is drawn; a moment is so many milliseconds from now. */
-export type Kind = 'uuid' | 'token' | 'hex' | 'base36' | 'serial' | 'moment' | 'epoch'
+export type Kind = (typeof kinds)[number]
 
 export type Value =
   | { readonly is: 'constant'; readonly value: string | number | boolean | null }
@@ -31,7 +31,17 @@ export interface Pattern {
 
 const day = 86_400_000
 const offsets = [0, 0, 3_600_000, 30 * day, -14 * day]
-const kinds: readonly Kind[] = ['uuid', 'moment', 'token', 'epoch', 'hex', 'serial', 'base36']
+const kinds = [
+  'uuid',
+  'moment',
+  'token',
+  'epoch',
+  'hex',
+  'serial',
+  'base36',
+  'digits',
+  'fractions',
+] as const
 
 /** A point in time, whichever way it is written. */
 export function isMoment(kind: Kind): boolean {
@@ -87,7 +97,9 @@ const shape = fc.constantFrom<Shape>('number', 'word', 'drawn', 'drawn', 'text',
 
 /** Slots of kinds that a text may have in it come first, so that every shape finds one. */
 const slotFor = (of: Shape): fc.Arbitrary<number> =>
-  of === 'text' ? fc.constantFrom(0, 7) : fc.integer({ min: 0, max: 13 })
+  of === 'text'
+    ? fc.constantFrom(0, kinds.length)
+    : fc.integer({ min: 0, max: 2 * kinds.length - 1 })
 
 const column = shape.chain((of) => slotFor(of).map((slot) => ({ of, slot })))
 
@@ -126,6 +138,11 @@ export function filled(pattern: Pattern, run: number): Run {
     if (kind === 'hex') return hex.slice(0, 32)
     // As Math.random().toString(36) gives it.
     if (kind === 'base36') return BigInt(`0x${hex}`).toString(36).slice(0, 11)
+    const digits = (at: number): string => String(BigInt(`0x${hex}`)).slice(at, at + 16)
+    // Some of them could be a time in microseconds.
+    if (kind === 'digits') return digits(0)
+    // As two times Math.random() gives it.
+    if (kind === 'fractions') return `0.${digits(0)}0.${digits(20)}`
     if (kind === 'serial') return String(1 + (Number.parseInt(hex.slice(0, 4), 16) % 9_000))
     // Never the same millisecond for two, nor a whole second.
     const at = from + 1 + ((Number.parseInt(hex.slice(0, 4), 16) % 30) * 13 + (name % 13))

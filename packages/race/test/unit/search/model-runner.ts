@@ -10,7 +10,7 @@ import type {
   Runner,
   Step,
 } from '../../../src/core/model.ts'
-import { saidByError } from '../../../src/run/said.ts'
+import { saidByError } from '../../../src/run/answer/said.ts'
 import { ModelDatabase, ModelError, type Outcome, type Statement } from './model-database.ts'
 
 export type ModelFlow = () => Generator<Statement, number, number>

@@ -1,7 +1,7 @@
 /** How few runs stand for how many interleavings. The same counts are tested on PostgreSQL. */
 import { describe, expect, test } from 'vitest'
 import type { Runner } from '../../../src/core/model.ts'
-import { enumerate } from '../../../src/search/systematic.ts'
+import { enumerate } from '../../../src/search/classes/systematic.ts'
 import type { Statement } from './model-database.ts'
 import { modelRunner } from './model-runner.ts'
 import { rows } from './scripts.ts'

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { dependent } from '../../../src/core/footprint.ts'
 import type { Footprint, Run, Step, Touch } from '../../../src/core/model.ts'
-import { Weave } from '../../../src/search/weave.ts'
+import { Weave } from '../../../src/search/classes/weave.ts'
 import { modelRunner } from './model-runner.ts'
 import { everyInterleaving, flowOf, rows, type Script, shortScripts } from './scripts.ts'
 

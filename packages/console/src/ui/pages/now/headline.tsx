@@ -9,7 +9,7 @@ import { LockLink, SessionLink } from '../../parts/link.tsx'
 
 /** How many wait. */
 export function waitingIn(tree: LockTree): number {
-  return tree.sessions.filter(({ blockedBy }) => blockedBy.length > 0).length
+  return tree.sessions.filter(({ waitsFor }) => waitsFor !== undefined).length
 }
 
 /** The whole incident in a sentence, and what to do about it. */
@@ -27,7 +27,11 @@ export function Headline(props: {
     <section class="incident" aria-labelledby="incident-title">
       <h2 id="incident-title" class="headline">
         <span class="headline-number">{plural(waiting, 'session waits', 'sessions wait')}</span>
-        {others.length === 0 ? ' because of one: ' : ` behind ${others.length + 1}. First: `}
+        {others.length === 0
+          ? session.waitsFor === undefined || session.waiters > 0
+            ? ' because of one: '
+            : ': '
+          : ` behind ${others.length + 1}. First: `}
         <Root session={session} />
       </h2>
       <p class="incident-facts">

@@ -2,7 +2,8 @@ import type { LockTree, NameSource, ObservedLock } from 'holdfast/observe'
 import type { JSX } from 'preact'
 import type { HistoryPoint } from '../../../core/wire.ts'
 import { count, mode, plural } from '../../format.ts'
-import { useDatabase } from '../../live/context.ts'
+import { useDatabase, useDatabaseInfo } from '../../live/context.ts'
+import { pagesOf } from '../../offered.ts'
 import { useResource } from '../../live/resource.ts'
 import { Age } from '../../parts/age.tsx'
 import { LineChart } from '../../parts/chart/line-chart.tsx'
@@ -16,7 +17,8 @@ const sources: Readonly<Record<NameSource, string>> = {
   registry: 'what a process noted in the database',
   process: 'this process, which has used it',
   known: 'Holdfast’s own lock',
-  catalogue: 'PostgreSQL’s catalogue',
+  catalogue: 'the server’s catalogue',
+  row: 'the row of the lock, which is called like it',
   none: 'nobody: it is not one of Holdfast’s, or was never noted',
 }
 
@@ -25,6 +27,7 @@ const mostListed = 20
 /** One lock: who has it, who wants it, and how that was before. */
 export function LockPanel(props: { readonly name: string; readonly tree: LockTree }): JSX.Element {
   const { name, tree } = props
+  const database = useDatabaseInfo()
   const holders = tree.sessions.filter(({ holds }) => holds.some((lock) => lock.name === name))
   const waiters = tree.sessions
     .filter(({ waitsFor }) => waitsFor?.name === name)
@@ -79,11 +82,11 @@ export function LockPanel(props: { readonly name: string; readonly tree: LockTre
             ['Meaning', lock.meaning],
             ['Mode', mode(lock.mode)],
             ['Table', lock.table],
-            ['In pg_locks', lock.id],
+            [database?.engine === 'innodb' ? 'Number' : 'In pg_locks', lock.id],
           ]}
         />
       )}
-      {lock?.namespace && (
+      {lock?.namespace && pagesOf(database).includes('locks') && (
         <p>
           <Link to={address('locks', { namespace: lock.namespace })}>
             All locks of <code>{lock.namespace}</code> over time

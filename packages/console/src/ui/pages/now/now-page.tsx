@@ -25,7 +25,7 @@ export function NowPage(): JSX.Element {
   const { query } = usePlace()
   const database = useDatabase()
   const at = query.get('at') ?? undefined
-  const { tree, receivedAt, state } = useStore(live)
+  const { tree, receivedAt, state, trouble } = useStore(live)
   const history = useResource<{ readonly points: readonly HistoryPoint[] }>(
     'history',
     { database },
@@ -43,7 +43,7 @@ export function NowPage(): JSX.Element {
       <TimeLine points={upToNow(history.data?.points ?? [], tree)} at={at} />
       {at === undefined ? (
         tree === undefined ? (
-          <p class="loading">Asking the server…</p>
+          trouble === undefined && <p class="loading">Asking the server…</p>
         ) : (
           <ReceivedAt.Provider value={state === 'live' ? receivedAt : undefined}>
             <Picture tree={tree} isLive />

@@ -2,7 +2,7 @@ import type { HotKey, LockTree, ObservedSession, TransactionReport } from 'holdf
 import type { JSX } from 'preact'
 import { count, plural, shorten } from '../../format.ts'
 import { stateOf } from '../../graph/session-state.ts'
-import { useDatabase } from '../../live/context.ts'
+import { useDatabase, useIsInnodb } from '../../live/context.ts'
 import { useResource } from '../../live/resource.ts'
 import { AdviceList } from '../../parts/advice-list.tsx'
 import { Age, Growing } from '../../parts/age.tsx'
@@ -77,6 +77,7 @@ export function Holding({
 /** What will be tomorrow's incident: keys in demand, long transactions, what vacuum waits for. */
 export function Watch(props: { readonly hotKeys: readonly HotKey[] }): JSX.Element {
   const database = useDatabase()
+  const isInnodb = useIsInnodb()
   const transactions = useResource<TransactionReport>('transactions', { database, limit: 10 }, 5000)
   return (
     <div class="watch">
@@ -91,10 +92,12 @@ export function Watch(props: { readonly hotKeys: readonly HotKey[] }): JSX.Eleme
         </Loaded>
       </section>
       <div class="watch-side">
-        <section class="section">
-          <h2>Vacuum</h2>
-          {transactions.data && <Xmin report={transactions.data} />}
-        </section>
+        {!isInnodb && (
+          <section class="section">
+            <h2>Vacuum</h2>
+            {transactions.data && <Xmin report={transactions.data} />}
+          </section>
+        )}
         <section class="section">
           <h2>Hot keys</h2>
           {props.hotKeys.length === 0 ? (

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { plural } from '../../format.ts'
 import { act } from '../../live/api.ts'
-import { useDatabase, useInfo, useMay } from '../../live/context.ts'
+import { useDatabase, useInfo, useIsInnodb, useMay } from '../../live/context.ts'
 import { announce } from '../../parts/announcer.tsx'
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx'
 
@@ -18,6 +18,7 @@ export function SessionActions({
   const info = useInfo()
   const database = useDatabase()
   const may = useMay()
+  const isInnodb = useIsInnodb()
   const [asking, setAsking] = useState<SessionAction>()
   const [said, setSaid] = useState('')
   const runs = session.state === 'active'
@@ -44,6 +45,7 @@ export function SessionActions({
       startedAt: session.startedAt,
       // What is shown is what is meant: the server refuses if it has gone on to another one.
       transactionStartedAt: session.transactionStartedAt ?? null,
+      transactionId: session.transactionId,
       confirm: String(session.pid),
     }
     const done = await act(info, action, body, database)
@@ -89,7 +91,9 @@ export function SessionActions({
           <p>
             {session.application && <b>{session.application}</b>}{' '}
             {asking === 'cancel'
-              ? 'gets an error for this statement; its transaction fails, and what it has not committed is undone.'
+              ? isInnodb
+                ? 'gets an error for this statement; its transaction stays open and keeps its locks, until the program ends it.'
+                : 'gets an error for this statement; its transaction fails, and what it has not committed is undone.'
               : 'loses its connection; its transaction is rolled back, and what it has not committed is undone.'}
           </p>
           <p>

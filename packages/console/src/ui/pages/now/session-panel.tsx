@@ -1,4 +1,4 @@
-import type { LockTree, ObservedSession } from 'holdfast/observe'
+import type { LockTree, ObservedLock, ObservedSession } from 'holdfast/observe'
 import type { JSX } from 'preact'
 import { useContext } from 'preact/hooks'
 import { mode, plural } from '../../format.ts'
@@ -79,11 +79,14 @@ function Details(props: {
         <section>
           <h3>Waits for</h3>
           <p>
-            <LockLink lock={session.waitsFor} /> ({mode(session.waitsFor.mode)}) for{' '}
+            <LockLink lock={session.waitsFor} /> <How lock={session.waitsFor} /> for{' '}
             <b>
               <Age ms={session.waitingMs ?? 0} />
             </b>
           </p>
+          {session.blockedBy.length === 0 && (
+            <p class="faint">The server does not tell who is in its way.</p>
+          )}
           <ul class="plain-list">
             {session.blockedBy.slice(0, mostListed).map(({ pid, kind }) => (
               <li key={pid}>
@@ -102,8 +105,8 @@ function Details(props: {
           <h3>Holds</h3>
           <ul class="plain-list">
             {session.holds.map((lock) => (
-              <li key={`${lock.name}/${lock.mode}`}>
-                <LockLink lock={lock} /> <span class="faint">{mode(lock.mode)}</span>
+              <li key={`${lock.name}/${lock.row}/${lock.mode}`}>
+                <LockLink lock={lock} /> <How lock={lock} />
               </li>
             ))}
           </ul>
@@ -152,6 +155,12 @@ function Details(props: {
       )}
     </>
   )
+}
+
+/** In which mode, and which row, where the server tells. */
+function How({ lock }: { readonly lock: ObservedLock }): JSX.Element | null {
+  const words = [mode(lock.mode), lock.kind === 'row' && lock.row].filter(Boolean)
+  return words.length === 0 ? null : <span class="faint">({words.join(', ')})</span>
 }
 
 function Statement(props: {

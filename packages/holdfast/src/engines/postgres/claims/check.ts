@@ -1,6 +1,8 @@
+import type { ColumnValue } from '../../../claims/engine.ts'
 import type { Row, Statement } from '../../../core/driver.ts'
-import { columnOf, type ClaimLayout, inStatus, type Literal, type Waiting } from './claims.ts'
-import { quoteIdentifier, type TableName, tableText } from '../sql/identifier.ts'
+import { columnOf, type ClaimLayout, inStatus, valueText, type Waiting } from './claims.ts'
+import type { TableName } from '../../../core/table-name.ts'
+import { quoteIdentifier, tableText } from '../sql/identifier.ts'
 import { eq, gt, minus } from '../sql/operators.ts'
 
 /** A column as the catalogue has it. */
@@ -80,7 +82,7 @@ export function probesOf(
   const { priority, order, claimed, leaseUntil } = layout
   const first = perKey === undefined ? [] : [perKey.column]
   const ordered = [...first, ...(priority === undefined ? [] : [priority.column]), ...order]
-  const probe = (about: Probe['about'], status: Literal, columns: readonly string[]): Probe => {
+  const probe = (about: Probe['about'], status: ColumnValue, columns: readonly string[]): Probe => {
     const terms = columns.map((column) => ({
       column,
       suffix: column === priority?.column && priority.first === 'largest' ? ' DESC' : '',
@@ -109,10 +111,12 @@ WHERE ${inStatus(layout, status)} ORDER BY ${by} LIMIT 1`,
 }
 
 /** Columns with a fixed value come first, the status goes into the predicate. */
-function createIndex({ table, where, status }: Waiting, value: Literal, by: string[]): string {
+function createIndex({ table, where, status }: Waiting, value: ColumnValue, by: string[]): string {
   const fixed = where.filter(([, each]) => each !== null).map(([column]) => quoteIdentifier(column))
   const predicate = [
-    value === null ? `${quoteIdentifier(status)} IS NULL` : `${quoteIdentifier(status)} = ${value}`,
+    value === null
+      ? `${quoteIdentifier(status)} IS NULL`
+      : `${quoteIdentifier(status)} = ${valueText(value)}`,
     ...where
       .filter(([, each]) => each === null)
       .map(([column]) => `${quoteIdentifier(column)} IS NULL`),

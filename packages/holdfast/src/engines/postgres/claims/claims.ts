@@ -1,9 +1,10 @@
+import type * as OfRoom from '../../../claims/engine.ts'
 import type { Row, Statement } from '../../../core/driver.ts'
 import { quoteIdentifier, quoteLiteral, tableText } from '../sql/identifier.ts'
 import { isMarked } from '../tx/join-marker.ts'
 import { type Compared, comparing } from '../sql/own-operators.ts'
 import { textOf } from './texts.ts'
-import { type Columns, columnList, sameKey, typedRecord } from '../rows/rows.ts'
+import { columnList, sameKey, typedRecord } from '../rows/rows.ts'
 import { isTrue } from '../../../core/is-true.ts'
 import { eq, jsonText, le, minus, plus, times } from '../sql/operators.ts'
 
@@ -14,54 +15,16 @@ import { eq, jsonText, le, minus, plus, times } from '../sql/operators.ts'
  * say how many rows there are where it could only guess, and a wrong guess reads the whole table.
  */
 
-/** A value as SQL text, without a type: it becomes what it is compared with. */
-export type Literal = string | null
+export interface Waiting extends OfRoom.Waiting, Compared {}
+export interface ClaimLayout extends OfRoom.ClaimLayout, Compared {}
 
-/** One column that comes before all others in the order, with few different values. */
-export interface PriorityColumn {
-  readonly column: string
-  readonly first: 'smallest' | 'largest'
-}
-
-/** Which rows wait, and in which order. */
-export interface Waiting extends Compared {
-  readonly key: readonly string[]
-  readonly status: string
-  readonly pending: Literal
-  /** Conditions that every row of ours meets. */
-  readonly where: readonly (readonly [column: string, value: Literal])[]
-  readonly runAt: string | undefined
-  readonly priority: PriorityColumn | undefined
-  /** Oldest first, by these, after the priority. */
-  readonly order: readonly string[]
-  readonly columns: Columns
-  /** Columns that come back as text, whatever the client makes of their types; then no others do. */
-  readonly texts?: readonly string[]
-  /** Of a table on several primaries whose rows move with their bucket: where our functions are, and which column. */
-  readonly shard?: { readonly schema: string; readonly bucket: string }
-}
-
-/** What a claim writes. */
-export interface ClaimLayout extends Waiting {
-  readonly claimed: Literal
-  readonly token: string
-  readonly leaseUntil: string
-  readonly attempts: string | undefined
-  readonly holder: string | undefined
-}
-
-/** A limit of rows that are claimed in any span of time; see `sql/app/rate_room.sql`. */
-export interface RateLimit {
-  /** Where our functions are. */
-  readonly schema: string
-  /** What it is a limit of, the same in all processes. */
-  readonly name: string
-  readonly most: number
-  readonly perMs: number
+/** A value without a type: it becomes what it is compared with. */
+export function valueText(value: OfRoom.ColumnValue): string {
+  return value === null ? 'NULL' : quoteLiteral(String(value))
 }
 
 /** How many rows of a key the rate leaves right now. */
-export function rateRoom({ schema, name, most, perMs }: RateLimit, key: string): string {
+export function rateRoom({ schema, name, most, perMs }: OfRoom.RateLimit, key: string): string {
   return `${quoteIdentifier(schema)}.rate_room(${quoteLiteral(name)}, ${key}::pg_catalog.text, ${most}, ${perMs})`
 }
 
@@ -72,7 +35,7 @@ export interface Turns {
   /** Most rows of one key in flight at a time; counted only by a layout with leases. */
   readonly limit: number | undefined
   /** Most rows of one key that are claimed in a span of time. */
-  readonly rate: RateLimit | undefined
+  readonly rate: OfRoom.RateLimit | undefined
   /** A JSON array of `{ [column]: key, "#share": rows }`. */
   readonly keysJson: string
   /** How many keys these are. */
@@ -97,14 +60,16 @@ export function columnOf(column: string): string {
 export function equals(
   compared: Pick<Compared, 'operators'>,
   column: string,
-  value: Literal,
+  value: OfRoom.ColumnValue,
 ): string {
   const left = columnOf(column)
-  return value === null ? `${left} IS NULL` : `${left} ${comparing(compared, column, '=')} ${value}`
+  return value === null
+    ? `${left} IS NULL`
+    : `${left} ${comparing(compared, column, '=')} ${valueText(value)}`
 }
 
 /** The conditions of our rows with this status. */
-export function inStatus(waiting: Waiting, value: Literal): string {
+export function inStatus(waiting: Waiting, value: OfRoom.ColumnValue): string {
   return [
     equals(waiting, waiting.status, value),
     ...waiting.where.map(([column, fixed]) => equals(waiting, column, fixed)),
@@ -299,7 +264,7 @@ function variantOf({ limit, joined, turns }: ClaimRequest): string {
 function claimText(layout: ClaimLayout, request: ClaimRequest): string {
   const { attempts, holder } = layout
   const set = [
-    `${quoteIdentifier(layout.status)} = ${layout.claimed}`,
+    `${quoteIdentifier(layout.status)} = ${valueText(layout.claimed)}`,
     `${quoteIdentifier(layout.token)} = $2::pg_catalog.text::pg_catalog.uuid`,
     `${quoteIdentifier(layout.leaseUntil)} = ${afterNow('$3::pg_catalog.text::pg_catalog.int8')}`,
     ...(attempts === undefined
@@ -346,13 +311,6 @@ export function afterNow(ms: string): string {
   return `pg_catalog.clock_timestamp() ${plus} (${ms} ${times} interval '1 millisecond')`
 }
 
-/** One row of an answer: ours with `#`, and the caller's. */
-export interface ClaimedRow {
-  readonly key: readonly string[]
-  readonly attempt: number | undefined
-  readonly row: Row
-}
-
 /** Whether the caller's transaction sees what others have committed; told if it was asked for. */
 export function seesLatest([first]: readonly Row[]): boolean {
   return isTrue(first?.['#fresh'])
@@ -369,7 +327,7 @@ export function claimedPerKey(rows: readonly Row[]): Readonly<Record<string, num
 }
 
 /** Reads the rows of `claimRows` and `takeRows`. */
-export function claimedRows(waiting: Waiting, rows: readonly Row[]): ClaimedRow[] {
+export function claimedRows(waiting: Waiting, rows: readonly Row[]): OfRoom.ClaimedRow[] {
   const [first] = rows
   if (first === undefined || first['#key0'] === null) return []
   const keys = waiting.key.map((_, at) => `#key${at}`)

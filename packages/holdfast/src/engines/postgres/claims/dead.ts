@@ -1,24 +1,14 @@
+import type * as OfRoom from '../../../claims/engine.ts'
 import type { Row, Statement } from '../../../core/driver.ts'
-import { columnOf, equals, inStatus, isServed, type Literal } from './claims.ts'
-import type { FinishLayout } from './finish.ts'
+import { columnOf, equals, inStatus, isServed, valueText } from './claims.ts'
 import { quoteIdentifier, quoteLiteral, tableText } from '../sql/identifier.ts'
-import { comparing } from '../sql/own-operators.ts'
+import { type Compared, comparing } from '../sql/own-operators.ts'
 import { columnList, sameKey, typedRecord } from '../rows/rows.ts'
 import { gt } from '../sql/operators.ts'
 
 /** Statements about rows that had their last attempt. Nobody works on them, so there is no token to fit. */
 
-/** Rows that had their last attempt, and the order in which they are shown. */
-export interface DeadLayout extends FinishLayout {
-  readonly dead: Literal
-  /** Columns that are never null and together name one row; the order of the list. */
-  readonly listedBy: readonly string[]
-  /** The whole row comes back as one JSON text, whatever the client makes of its types. */
-  readonly asJson: boolean
-}
-
-/** What is done about dead rows. */
-export type DeadVerb = 'retry' | 'delete'
+export interface DeadLayout extends OfRoom.DeadLayout, Compared {}
 
 function isDead(layout: DeadLayout): string {
   return `${inStatus(layout, layout.dead)}${isServed(layout)}`
@@ -102,14 +92,14 @@ WHERE ${isDead(layout)}`,
 /** Makes dead rows pending again, with all their attempts before them, or deletes them. Tells the places done. */
 export function changeDead(
   layout: DeadLayout,
-  verb: DeadVerb,
+  verb: OfRoom.DeadVerb,
   keys: readonly (readonly string[])[],
 ): Statement {
   const table = tableText(layout.table)
   const onHeld = sameKey('"#row"', '"#held"', layout.key, layout)
   const { status, pending, attempts, token, leaseUntil, runAt } = layout
   const set = [
-    `${quoteIdentifier(status)} = ${pending ?? 'NULL'}`,
+    `${quoteIdentifier(status)} = ${valueText(pending)}`,
     `${quoteIdentifier(token)} = NULL`,
     `${quoteIdentifier(leaseUntil)} = NULL`,
     ...(attempts === undefined ? [] : [`${quoteIdentifier(attempts)} = 0`]),
@@ -139,16 +129,7 @@ SELECT "#changed"."#at"::pg_catalog.text AS at FROM "#changed"`,
   }
 }
 
-/** One dead row as it came back. */
-export interface FoundDead {
-  readonly key: readonly string[]
-  readonly attempts: number | undefined
-  readonly error: string | undefined
-  readonly place: string
-  readonly row: Row
-}
-
-export function deadFrom(layout: DeadLayout, rows: readonly Row[]): FoundDead[] {
+export function deadFrom(layout: DeadLayout, rows: readonly Row[]): OfRoom.FoundDead[] {
   return rows.map((found) => {
     const own = Object.entries(found).filter(([name]) => !name.startsWith('#'))
     const { '#attempts': attempts, '#error': error, '#json': json } = found

@@ -1,49 +1,23 @@
-import type { Statement } from '../../../core/driver.ts'
+import type * as OfRoom from '../../../claims/engine.ts'
+import type { Row, Statement } from '../../../core/driver.ts'
 import {
   afterNow,
   atMost,
-  type ClaimLayout,
   columnOf,
   equals,
   inStatus,
   isServed,
-  type Literal,
+  valueText,
   type Waiting,
 } from './claims.ts'
 import { textOf } from './texts.ts'
 import { quoteIdentifier, quoteLiteral, tableText } from '../sql/identifier.ts'
+import type { Compared } from '../sql/own-operators.ts'
 import { sameKey, typedRecord } from '../rows/rows.ts'
 import { eq, ge, jsonText, lt, minus } from '../sql/operators.ts'
 
-/** What becomes of claimed rows: statements that do something only where the token still fits. */
-export interface FinishLayout extends ClaimLayout {
-  /** `undefined` deletes the row. */
-  readonly done: Literal | undefined
-  /** `undefined` tries for ever. */
-  readonly dead: Literal | undefined
-  /** A number, or a column of the table. */
-  readonly maxAttempts: number | { readonly column: string }
-  readonly error: string | undefined
-  readonly finishedAt: string | undefined
-}
-
-/** The layout of rows that are only locked, and finished in the same transaction. */
-export interface TakeLayout extends Waiting {
-  readonly done: Literal | undefined
-  readonly finishedAt: string | undefined
-}
-
-/** What happens to a claimed row. */
-export type FinishVerb = 'complete' | 'fail' | 'release' | 'heartbeat'
-
-/** One claim in the request; JSON keys that start with `#` are ours. */
-export interface FinishItem {
-  readonly key: readonly string[]
-  readonly token: string
-  /** Of `fail`: when it may be tried again. */
-  readonly delayMs?: number
-  readonly error?: string
-}
+export interface FinishLayout extends OfRoom.FinishLayout, Compared {}
+interface TakeLayout extends OfRoom.TakeLayout, Compared {}
 
 /** Whether the row has had all its attempts. */
 function isSpent({ attempts, dead, maxAttempts }: FinishLayout): string {
@@ -58,16 +32,16 @@ function set(column: string | undefined, value: string): string[] {
 
 function deadOrPending(layout: FinishLayout): string[] {
   const { dead, pending, status } = layout
-  const again = pending ?? 'NULL'
+  const again = valueText(pending)
   if (dead === undefined || layout.attempts === undefined) return set(status, again)
   // The column itself is never reached: it gives the literals its type.
   return set(
     status,
-    `CASE WHEN ${isSpent(layout)} THEN ${dead ?? 'NULL'} WHEN true THEN ${again} ELSE ${columnOf(status)} END`,
+    `CASE WHEN ${isSpent(layout)} THEN ${valueText(dead)} WHEN true THEN ${again} ELSE ${columnOf(status)} END`,
   )
 }
 
-function changes(layout: FinishLayout, verb: FinishVerb, leaseMs: string): string[] {
+function changes(layout: FinishLayout, verb: OfRoom.FinishVerb, leaseMs: string): string[] {
   const { token, leaseUntil, attempts } = layout
   switch (verb) {
     case 'heartbeat':
@@ -75,13 +49,13 @@ function changes(layout: FinishLayout, verb: FinishVerb, leaseMs: string): strin
     case 'complete':
       // The token stays: whoever asks again with it is told that it is done.
       return [
-        ...set(layout.status, layout.done ?? 'NULL'),
+        ...set(layout.status, valueText(layout.done ?? null)),
         ...set(leaseUntil, 'NULL'),
         ...set(layout.finishedAt, 'pg_catalog.clock_timestamp()'),
       ]
     case 'release':
       return [
-        ...set(layout.status, layout.pending ?? 'NULL'),
+        ...set(layout.status, valueText(layout.pending)),
         ...set(token, 'NULL'),
         ...set(leaseUntil, 'NULL'),
         ...(attempts === undefined
@@ -104,17 +78,21 @@ function changes(layout: FinishLayout, verb: FinishVerb, leaseMs: string): strin
   }
 }
 
-/** Letters in the answer, one for each claim that was given, in its order. */
-export const finishAnswers = {
-  /** Done as asked. */
-  kept: 'k',
-  /** Failed for the last time. */
-  dead: 'd',
-  /** Somebody has the row locked; the token fits. */
-  busy: 'b',
-  /** The token does not fit any more. */
-  lost: 'l',
-} as const
+/** By the letters in an answer, one for each claim that was given, in its order. All else is lost. */
+const states: Readonly<Record<string, OfRoom.FinishState>> = {
+  k: 'kept',
+  d: 'dead',
+  b: 'busy',
+}
+
+/** Reads an answer about these claims. */
+export function statesFrom(
+  [row]: readonly Row[],
+  claims: readonly unknown[],
+): OfRoom.FinishState[] {
+  const letters = row?.['answer'] as string | null | undefined
+  return claims.map((_, at) => states[letters?.[at] ?? ''] ?? 'lost')
+}
 
 function given(layout: Waiting, count: number): string {
   const typed = layout.key.map((column) => `("#g"."#typed").${quoteIdentifier(column)}`)
@@ -146,8 +124,8 @@ function allHere({ shard }: Waiting): string {
  */
 export function finishRows(
   layout: FinishLayout,
-  verb: FinishVerb,
-  items: readonly FinishItem[],
+  verb: OfRoom.FinishVerb,
+  items: readonly OfRoom.FinishItem[],
   leaseMs: number,
 ): Statement {
   const count = items.length
@@ -162,17 +140,14 @@ export function finishRows(
   }
 }
 
-function finishText(layout: FinishLayout, verb: FinishVerb, count: number): string {
+function finishText(layout: FinishLayout, verb: OfRoom.FinishVerb, count: number): string {
   const table = tableText(layout.table)
   const order = layout.key.toSorted().map(columnOf).join(', ')
   const fits = `${columnOf(layout.token)}::pg_catalog.text ${eq} "#given"."#token"`
   const keys = layout.key.map(columnOf).join(', ')
   const onKey = sameKey('"#row"', '"#given"', layout.key, layout)
   const onHeld = sameKey('"#row"', '"#held"', layout.key, layout)
-  const state =
-    verb === 'fail'
-      ? `CASE WHEN ${isSpent(layout)} THEN '${finishAnswers.dead}' ELSE '${finishAnswers.kept}' END`
-      : `'${finishAnswers.kept}'`
+  const state = verb === 'fail' ? `CASE WHEN ${isSpent(layout)} THEN 'd' ELSE 'k' END` : `'k'`
   const change =
     verb === 'complete' && layout.done === undefined
       ? `DELETE FROM ${table} AS "#row" USING "#held" WHERE ${onHeld} RETURNING "#held"."#at", ${state} AS "#state"`
@@ -192,18 +167,18 @@ FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" ${eq} "#given"."#at"`
 }
 
 /** What a claim without a changed row is: lost, but for what the statement's snapshot still shows. */
-function otherwise(layout: FinishLayout, verb: FinishVerb, mine: string): string {
-  const seen = (status: Literal, as: string): string =>
+function otherwise(layout: FinishLayout, verb: OfRoom.FinishVerb, mine: string): string {
+  const seen = (status: OfRoom.ColumnValue, as: string): string =>
     `CASE WHEN EXISTS (SELECT FROM ${tableText(layout.table)} AS "#row"
-    WHERE ${mine} AND ${equals(layout, layout.status, status)}) THEN '${as}' ELSE '${finishAnswers.lost}' END`
-  if (verb === 'heartbeat') return seen(layout.claimed, finishAnswers.busy)
+    WHERE ${mine} AND ${equals(layout, layout.status, status)}) THEN '${as}' ELSE 'l' END`
+  if (verb === 'heartbeat') return seen(layout.claimed, 'b')
   if (verb === 'complete' && layout.done !== undefined && layout.done !== null)
-    return seen(layout.done, finishAnswers.kept)
-  return `'${finishAnswers.lost}'`
+    return seen(layout.done, 'k')
+  return `'l'`
 }
 
 /** Put together by hand: there may be hundreds, several times a second. */
-function itemsJson({ key }: Waiting, items: readonly FinishItem[]): string {
+function itemsJson({ key }: Waiting, items: readonly OfRoom.FinishItem[]): string {
   const names = key.map((column) => `${JSON.stringify(column)}:`)
   const texts = items.map((item) => {
     let text = `{"#token":${JSON.stringify(item.token)}`
@@ -226,14 +201,14 @@ export function finishTaken(layout: TakeLayout, keys: readonly (readonly string[
     layout.done === undefined
       ? `DELETE FROM ${table} AS "#row" USING "#given" WHERE ${onGiven} AND ${pending}`
       : `UPDATE ${table} AS "#row" SET ${[
-          ...set(layout.status, layout.done ?? 'NULL'),
+          ...set(layout.status, valueText(layout.done ?? null)),
           ...set(layout.finishedAt, 'pg_catalog.clock_timestamp()'),
         ].join(', ')} FROM "#given" WHERE ${onGiven} AND ${pending}`
   return {
     text: `WITH ${given(layout, keys.length)}, "#changed" AS (
   ${change} RETURNING "#given"."#at"
 )
-SELECT pg_catalog.string_agg(CASE WHEN "#changed"."#at" IS NULL THEN '${finishAnswers.lost}' ELSE '${finishAnswers.kept}' END, '' ORDER BY "#given"."#at") AS answer
+SELECT pg_catalog.string_agg(CASE WHEN "#changed"."#at" IS NULL THEN 'l' ELSE 'k' END, '' ORDER BY "#given"."#at") AS answer
 FROM "#given" LEFT JOIN "#changed" ON "#changed"."#at" ${eq} "#given"."#at"`,
     values: [
       itemsJson(

@@ -1,10 +1,10 @@
+import type { KeyLimits, RateLimit } from '../../../claims/engine.ts'
 import type { Statement } from '../../../core/driver.ts'
 import {
   type ClaimLayout,
   columnOf,
   inStatus,
   isDue,
-  type RateLimit,
   rateRoom,
   type Turns,
   type Waiting,
@@ -31,13 +31,6 @@ export function nextTurns(waiting: Waiting, request: TurnRequest): Statement {
   return turns(waiting, request, 'true', 'NULL')
 }
 
-/** What is limited of each key, over all processes. */
-export interface KeyLimits {
-  /** Rows in flight at a time. */
-  readonly limit: number | undefined
-  readonly rate: RateLimit | undefined
-}
-
 /**
  * The same for keys that have a limit. Takes the lock of each key it gives, until the transaction ends:
  * nobody else can claim rows of that key meanwhile, so what the next statement counts is exact. Who cannot
@@ -47,7 +40,7 @@ export interface KeyLimits {
 export function lockTurns(
   layout: ClaimLayout,
   request: TurnRequest,
-  { limit, rate }: KeyLimits,
+  { limit, rate }: Partial<KeyLimits>,
 ): Statement {
   const table = tableText(layout.table)
   const key = `"#turn".${quoteIdentifier(request.column)}`
@@ -71,7 +64,7 @@ export function turnsOf(
   column: string,
   keys: readonly string[],
   rows: number,
-  { limit, rate }: KeyLimits,
+  { limit, rate }: Partial<KeyLimits>,
 ): Turns {
   const [each, over] = [Math.floor(rows / keys.length), rows % keys.length]
   const shares = keys.map((key, at) => ({ [column]: key, '#share': each + (at < over ? 1 : 0) }))

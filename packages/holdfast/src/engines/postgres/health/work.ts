@@ -1,5 +1,6 @@
+import type { ColumnValue } from '../../../claims/engine.ts'
 import type { Statement } from '../../../core/driver.ts'
-import { columnOf, inStatus, type Literal, type Waiting } from '../claims/claims.ts'
+import { columnOf, inStatus, type Waiting } from '../claims/claims.ts'
 import { quoteIdentifier, tableText } from '../sql/identifier.ts'
 import { eq, lt, minus, times } from '../sql/operators.ts'
 
@@ -22,7 +23,7 @@ export function sweepText(schema: string): string {
 
 /** Claims whose lease ended so long ago and that nobody has taken up again. */
 export function strandedClaims(
-  layout: Waiting & { readonly claimed: Literal; readonly leaseUntil: string },
+  layout: Waiting & { readonly claimed: ColumnValue; readonly leaseUntil: string },
   ms: number,
 ): Statement {
   const leaseUntil = columnOf(layout.leaseUntil)

@@ -1,27 +1,5 @@
+import type { HeldLeaseName, LeaseName, LeaseRequest, LeaseToken } from '../../../leases/engine.ts'
 import { type FunctionCall, functionCall } from '../sql/function-call.ts'
-
-/** A lease by name; the scope decides on which server it lives. */
-export interface LeaseName {
-  readonly scope: string
-  readonly name: string
-}
-
-/** What a holder asks for. */
-export interface LeaseRequest extends LeaseName {
-  readonly owner: string
-  readonly ttlMs: number
-  readonly delayMs: number
-  readonly note: string | undefined
-  /** The advisory lock whose holder the lease belongs to. */
-  readonly sessionLock: bigint | undefined
-}
-
-/** What a holder has. */
-export interface HeldLeaseName extends LeaseName {
-  readonly owner: string
-  readonly token: bigint
-  readonly sessionLock: bigint | undefined
-}
 
 /** See `sql/app/acquire_lease.sql`. */
 export function acquireLease(schema: string, request: LeaseRequest): FunctionCall {
@@ -69,10 +47,7 @@ export function releaseLease(schema: string, held: HeldLeaseName): FunctionCall 
 }
 
 /** See `sql/app/guard_lease.sql`. */
-export function guardLease(
-  schema: string,
-  { scope, name, token }: LeaseName & { readonly token: bigint },
-): FunctionCall {
+export function guardLease(schema: string, { scope, name, token }: LeaseToken): FunctionCall {
   return functionCall(
     schema,
     'guard_lease',

@@ -1,7 +1,7 @@
 import type { Statement } from '../../../core/driver.ts'
-import type { LockKey } from '../../../core/lock-key.ts'
 import { blockersAmong } from '../tx/activity.ts'
-import { keysJson, type LockedKey, type LockMode, marker, wantedRows } from './locks.ts'
+import type { LockKey, LockMode } from '../../../core/locks/wanted-lock.ts'
+import { keysJson, type LockedKey, marker, wantedRows } from './locks.ts'
 import { timeoutColumns } from '../tx/wait-limit.ts'
 import { bitOr, eq, lt, minus, ne, shifted, times } from '../sql/operators.ts'
 

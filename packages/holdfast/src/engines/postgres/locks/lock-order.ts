@@ -1,15 +1,11 @@
-import type { LockMemory } from '../../../core/lock-memory.ts'
-import type { OrderLock } from '../../../core/order-graph.ts'
-import { type OrderSeen, type OrderWatch, rowsPrefix } from '../../../core/order-watch.ts'
-import { type TableName, tableText } from '../sql/identifier.ts'
-import {
-  heldBy,
-  type LockAnswer,
-  type LockMode,
-  type LockToken,
-  rowsToken,
-  type WantedLock,
-} from './locks.ts'
+import type { LockMemory } from '../../../core/locks/lock-memory.ts'
+import type { OrderLock } from '../../../core/locks/order-graph.ts'
+import { type OrderSeen, type OrderWatch, rowsPrefix } from '../../../core/locks/order-watch.ts'
+import type { TableName } from '../../../core/table-name.ts'
+import { tableText } from '../sql/identifier.ts'
+import type { LockMode, WantedLock } from '../../../core/locks/wanted-lock.ts'
+import type { LockAnswer, LockToken } from '../../../locks/engine.ts'
+import { heldBy, rowsToken } from './locks.ts'
 
 /**
  * From the numbers of the marker to what the order watch compares: namespaces, kinds of legacy keys, tables.

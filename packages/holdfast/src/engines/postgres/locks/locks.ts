@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Statement } from '../../../core/driver.ts'
-import type { LockKey } from '../../../core/lock-key.ts'
+import type { LockKey, LockMode, WantedLock } from '../../../core/locks/wanted-lock.ts'
+import type { LockAnswer, LockRefusal, LockTerms, LockToken } from '../../../locks/engine.ts'
 import { parameter } from '../sql/parameter.ts'
 import { leftOfLimit, limitNumbers, shortestLimitMs } from '../tx/wait-limit.ts'
 import { bitAnd, bitOr, cat, eq, filled, ne, shifted } from '../sql/operators.ts'
@@ -24,33 +25,14 @@ import { bitAnd, bitOr, cat, eq, filled, ne, shifted } from '../sql/operators.ts
  * is one text column, `before|result[|busy]`: columns cost more than characters.
  */
 
-export type LockMode = 'exclusive' | 'shared'
-
-/** A key with the mode it is wanted in. */
-export interface WantedLock {
-  readonly key: LockKey
-  readonly mode: LockMode
-}
-
 /** The part of it that PostgreSQL knows. */
 export interface LockedKey {
   readonly key: Pick<LockKey, 'lock'>
   readonly mode: LockMode
 }
 
-export interface LockRequest {
+export interface LockRequest extends LockTerms {
   readonly wanted: readonly WantedLock[]
-  /** Take what is free and do not wait. */
-  readonly attempt: boolean
-  /** Longest wait for all keys together; `undefined` sets none. */
-  readonly limitMs: number | undefined
-  /** The caller's lock_timeout counts too, if it is shorter. */
-  readonly yields: boolean
-  /** Milliseconds from BEGIN that the wait may not exceed. */
-  readonly budgetMs: number | undefined
-  /** Shown in pg_stat_activity while the transaction lasts. */
-  readonly label: string | undefined
-  readonly allowStaleSnapshot: boolean
   /**
    * The transaction begins with this statement, so nothing was held or named before, and its settings are
    * those of the connection.
@@ -58,28 +40,6 @@ export interface LockRequest {
   readonly first: boolean
   /** Without the limits that have to be worked out. If nothing is granted, ask again without this. */
   readonly brief: boolean
-}
-
-/** One granted lock: its mode, the lock space (1 bigint, 2 pair) and its number there. */
-export interface LockToken {
-  readonly mode: LockMode
-  readonly space: 1 | 2
-  readonly id: bigint
-}
-
-/** What the statement answers. */
-export interface LockAnswer {
-  /** Why the lock was not even tried. */
-  readonly refused: 'stale' | 'standby' | undefined
-  /** What this transaction held before, oldest first. */
-  readonly before: readonly LockToken[]
-  /** The tokens of tables whose rows were locked through Holdfast before this. */
-  readonly rowsBefore: readonly string[]
-  /** What was granted, in the order it was taken. */
-  readonly granted: readonly LockToken[]
-  /** Every key was granted. */
-  readonly complete: boolean
-  readonly pid: number
 }
 
 /** Separates the caller's application_name from the lock's name. */
@@ -326,10 +286,15 @@ export function keysJson(wanted: readonly LockedKey[]): string {
   )
 }
 
+const refusedBy: Readonly<Record<string, LockRefusal | undefined>> = {
+  '#standby': 'LOCK_ON_STANDBY',
+  '#stale': 'LOCK_STALE_SNAPSHOT',
+}
+
 /** Reads the answer of `lockStatement`. */
 export function lockAnswer(row: Readonly<Record<string, unknown>>): LockAnswer {
   const [before = '', result = '', busy = ''] = String(row['answer']).split('|')
-  const refused = result.startsWith('#') ? (result.slice(1) as 'stale' | 'standby') : undefined
+  const refused = refusedBy[result]
   const granted = refused === undefined ? parseTokens(result.slice(Math.max(1, before.length))) : []
   return {
     refused,

@@ -1,10 +1,12 @@
 import type { Executor, Row, Statement } from '../../../core/driver.ts'
-import type { Blocker } from '../../../core/errors.ts'
-import { type EndedBy, lookupLimitMs } from '../../../core/wait.ts'
+import { lookupLimitMs } from '../../../core/options/wait.ts'
 import { within } from '../../../core/within.ts'
+import type { Contended } from '../../../locks/engine.ts'
 import { blockersFrom } from '../tx/activity.ts'
 import { lockHolders } from './lock-holders.ts'
 import { clockMs, endedBySetting } from '../tx/wait-limit.ts'
+import type { Blocker } from '../../../core/events/event-map.ts'
+import type { EndedBy } from '../../../core/errors/error-details.ts'
 
 /** A wait that has ended without a lock. */
 export interface EndedWait {
@@ -16,12 +18,6 @@ export interface EndedWait {
   readonly canceled?: { readonly message: string } | undefined
   /** The timeouts that were in force, if they were asked for in the transaction itself. */
   readonly own?: Row | undefined
-}
-
-/** Who was in the way, and what ended the wait; as far as that can be found out in time. */
-export interface Contended {
-  readonly blockers: readonly Blocker[]
-  readonly endedBy: EndedBy | undefined
 }
 
 /**

@@ -1,5 +1,6 @@
+import type { ColumnValue } from '../../../claims/engine.ts'
 import type { Row, Statement } from '../../../core/driver.ts'
-import { type ClaimLayout, columnOf, inStatus, isDue, type Literal } from '../claims/claims.ts'
+import { type ClaimLayout, columnOf, inStatus, isDue } from '../claims/claims.ts'
 import { quoteIdentifier, tableText } from '../sql/identifier.ts'
 import { millisecondsText } from './settings.ts'
 import { eq, gt, le } from '../sql/operators.ts'
@@ -18,7 +19,7 @@ export const countedRows = 10_000
 
 /** What a table whose rows are claimed is asked. Without a column for attempts nothing is ever dead. */
 export function claimCounts(
-  layout: ClaimLayout & { readonly dead: Literal | undefined },
+  layout: ClaimLayout & { readonly dead: ColumnValue | undefined },
 ): ClaimCount[] {
   const { priority, order, runAt, leaseUntil, dead } = layout
   const lease = columnOf(leaseUntil)

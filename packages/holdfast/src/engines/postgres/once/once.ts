@@ -1,13 +1,7 @@
 import { hash } from 'node:crypto'
+import type { OnceNames } from '../../../once/engine.ts'
 import { type FunctionCall, functionCall } from '../sql/function-call.ts'
 import type { LimitRequest } from '../tx/wait-limit.ts'
-
-/** A key, what it is unique within, and the hash of what came with it. */
-export interface OnceNames {
-  readonly key: string
-  readonly scope: string
-  readonly fingerprint: string | undefined
-}
 
 /** Without a `limit` it does not wait. */
 export function beginOnce(

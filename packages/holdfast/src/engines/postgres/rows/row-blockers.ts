@@ -1,8 +1,10 @@
 import type { Statement } from '../../../core/driver.ts'
 import { blockersAmong } from '../tx/activity.ts'
-import { type TableName, tableText } from '../sql/identifier.ts'
-import { type RowStrength, type RowTarget, sameKey, typedRecord } from './rows.ts'
-import { conflictingModes, type TableLockMode } from './table-lock.ts'
+import type { TableName } from '../../../core/table-name.ts'
+import { tableText } from '../sql/identifier.ts'
+import type { RowStrength, TableLockMode } from '../../../rows/engine.ts'
+import { type ComparedTarget, sameKey, typedRecord } from './rows.ts'
+import { conflictingModes } from './table-lock.ts'
 import { eq, lt, minus, ne, times } from '../sql/operators.ts'
 
 /** Who has waited, and wants to know for whom. */
@@ -88,7 +90,11 @@ function pidText(pid: number | undefined): string | null {
  * Transactions that are themselves in the `xmax` of the rows. How they have locked them SQL cannot tell, so one
  * that has locked them too weakly to be in the way is among them.
  */
-export function rowLockHolders(target: RowTarget, keysJson: string, { pid }: Waiter): Statement {
+export function rowLockHolders(
+  target: ComparedTarget,
+  keysJson: string,
+  { pid }: Waiter,
+): Statement {
   return holders(target, '"#row".xmax', '', [keysJson, pidText(pid)])
 }
 
@@ -105,7 +111,7 @@ const inTheWayOf: Readonly<Record<RowStrength, string>> = {
  * group, so ask `rowLockHolders` first and take an error for "nobody found".
  */
 export function rowShareHolders(
-  target: RowTarget,
+  target: ComparedTarget,
   keysJson: string,
   strength: RowStrength,
   { pid }: Waiter,
@@ -120,7 +126,7 @@ export function rowShareHolders(
 }
 
 function holders(
-  target: RowTarget,
+  target: ComparedTarget,
   locker: string,
   members: string,
   values: Statement['values'],

@@ -1,23 +1,16 @@
 import type { Statement } from '../../../core/driver.ts'
 import { quoteIdentifier, tableText } from '../sql/identifier.ts'
-import {
-  type Columns,
-  columnList,
-  markerWithRows,
-  type RowTarget,
-  sameKey,
-  typedRecord,
-} from './rows.ts'
+import type { Columns, VersionedTarget } from '../../../rows/engine.ts'
+import type { Compared } from '../sql/own-operators.ts'
+import { columnList, markerWithRows, sameKey, typedRecord } from './rows.ts'
 import { isLimitedHere, restoredTimeouts } from '../tx/wait-limit.ts'
 import { eq, gt, ne, plus } from '../sql/operators.ts'
 
 /** Statements about a row with a version: a whole number that every change counts up by one. */
-export interface VersionedTarget extends RowTarget {
-  readonly versionColumn: string
-}
+interface Versioned extends VersionedTarget, Compared {}
 
 /** One row, unlocked. The version comes as text next to it; JavaScript would round a large int8. */
-export function readVersion(target: VersionedTarget, keyJson: string, columns: Columns): Statement {
+export function readVersion(target: Versioned, keyJson: string, columns: Columns): Statement {
   const table = tableText(target.table)
   const version = `"#row".${quoteIdentifier(target.versionColumn)}::pg_catalog.text AS "#version"`
   return {
@@ -39,7 +32,7 @@ const restored = restoredTimeouts.map((column, at) => `${column} AS "#restored${
  * that has to be waited for, PostgreSQL compares the version of the row as it is after the wait.
  */
 export function updateVersion(
-  target: VersionedTarget,
+  target: Versioned,
   change: { readonly soughtJson: string; readonly setJson: string },
   set: readonly string[],
   columns: Columns,
@@ -74,7 +67,7 @@ FROM "#done" LEFT JOIN "#changed" ON true`,
  * Counts the version up unless it has moved already, and puts the timeouts back. Run under the row's lock: a row
  * that has the version and was not counted is one whose change a trigger or a policy has suppressed.
  */
-export function countVersion(target: VersionedTarget, soughtJson: string): Statement {
+export function countVersion(target: Versioned, soughtJson: string): Statement {
   const table = tableText(target.table)
   const version = quoteIdentifier(target.versionColumn)
   return {

@@ -1,6 +1,9 @@
 import type { Row, Statement } from '../../../core/driver.ts'
-import { quoteIdentifier, type TableName, tableText } from '../sql/identifier.ts'
-import { type LockMode, rowsToken } from '../locks/locks.ts'
+import type { TableName } from '../../../core/table-name.ts'
+import { quoteIdentifier, tableText } from '../sql/identifier.ts'
+import type { LockMode } from '../../../core/locks/wanted-lock.ts'
+import type { Columns, RowAnswer, RowStrength, RowTarget } from '../../../rows/engine.ts'
+import { rowsToken } from '../locks/locks.ts'
 import { type Compared, comparing } from '../sql/own-operators.ts'
 import { isLimitedHere, restoredTimeouts } from '../tx/wait-limit.ts'
 import { isTrue } from '../../../core/is-true.ts'
@@ -14,9 +17,6 @@ import { cat, eq, filled, gt, jsonAt } from '../sql/operators.ts'
  * columns, so that comparisons use its indexes. The record type is taken from the table itself and
  * not by name: `NULL::path` would be pg_catalog's type, not the caller's table.
  */
-
-/** Row-level lock strengths, strongest first. */
-export type RowStrength = 'update' | 'no key update' | 'share' | 'key share'
 
 const strengthClause: Readonly<Record<RowStrength, string>> = {
   update: 'FOR UPDATE',
@@ -34,16 +34,11 @@ const patienceClause: Readonly<Record<RowPatience, string>> = {
   fail: ' NOWAIT',
 }
 
-/** Which rows a statement is about. */
-export interface RowTarget extends Compared {
-  readonly keyColumns: readonly string[]
-}
-
-/** Which columns come back; all of them if `undefined`. */
-export type Columns = readonly string[] | undefined
+/** Rows by key, with the operators that their columns are compared by. */
+export interface ComparedTarget extends RowTarget, Compared {}
 
 export interface RowLockRequest {
-  readonly target: RowTarget
+  readonly target: ComparedTarget
   /** A JSON array of objects, one per key, with the key columns as text. */
   readonly keysJson: string
   readonly keyCount: number
@@ -54,17 +49,6 @@ export interface RowLockRequest {
   readonly versionColumn: string | undefined
   /** Nobody is sure that `limitWait` came before, in the same transaction: without it nothing is locked. */
   readonly unsure: boolean
-}
-
-/** What became of one row, or of a key without one. */
-export interface RowAnswer {
-  /** Where the key is in `keysJson`, from 0: more than once, if keys are equal as the server reads them. */
-  readonly positions: readonly number[]
-  readonly locked: boolean
-  /** The row was there when the statement began. Only told where `patience` is `skip`. */
-  readonly there: boolean
-  readonly version: string | undefined
-  readonly row: Row
 }
 
 const marker = "pg_catalog.current_setting('holdfast.held', true)"
@@ -111,7 +95,7 @@ export function sameKey(
  * The keys, typed, equal ones merged into one. OFFSET 0 keeps the record from being built
  * once per column, and the planner at an estimate of many keys instead of one.
  */
-function wantedRows({ table, keyColumns }: RowTarget, json: string): string {
+function wantedRows({ table, keyColumns }: ComparedTarget, json: string): string {
   const typed = keyColumns.map((column) => `("#given"."#typed").${quoteIdentifier(column)}`)
   return `
   SELECT pg_catalog.min("#given"."#at")::pg_catalog.int4 AS "#first",
@@ -125,7 +109,7 @@ function wantedRows({ table, keyColumns }: RowTarget, json: string): string {
 }
 
 /** Reads keys as values of the key columns. By the table's type: to plan a look at the table, its policies are run. */
-export function readKeys({ table, keyColumns }: RowTarget, keysJson: string): Statement {
+export function readKeys({ table, keyColumns }: ComparedTarget, keysJson: string): Statement {
   const typed = `pg_catalog.jsonb_populate_record(NULL::${tableText(table)}, "#element"."#value")`
   const keys = keyColumns.map(
     (column) => `("#given"."#typed").${quoteIdentifier(column)}::pg_catalog.text`,

@@ -1,15 +1,6 @@
-import { type TableName, tableText } from '../sql/identifier.ts'
-
-/** Table-level lock modes, weakest first, as SQL spells them. */
-export type TableLockMode =
-  | 'access share'
-  | 'row share'
-  | 'row exclusive'
-  | 'share update exclusive'
-  | 'share'
-  | 'share row exclusive'
-  | 'exclusive'
-  | 'access exclusive'
+import type { TableName } from '../../../core/table-name.ts'
+import type { TableLockMode } from '../../../rows/engine.ts'
+import { tableText } from '../sql/identifier.ts'
 
 /** For each mode: its name in pg_locks, and the modes that stand in its way. */
 const modes: Readonly<
@@ -77,12 +68,6 @@ const modes: Readonly<
       'access exclusive',
     ],
   },
-}
-
-export const tableLockModes: readonly string[] = Object.keys(modes)
-
-export function isTableLockMode(mode: string): mode is TableLockMode {
-  return tableLockModes.includes(mode)
 }
 
 /** Names in pg_locks of the modes that a request for this mode has to wait for. */

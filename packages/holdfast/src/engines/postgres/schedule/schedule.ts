@@ -1,29 +1,10 @@
+import type { TickClaim, TickKey } from '../../../schedule/engine.ts'
 import { type Argument, type FunctionCall, functionCall } from '../sql/function-call.ts'
 
-/** One tick, as the functions in `sql/app` know it. Microseconds since 1970 are exact in a number. */
-export interface TickKey {
-  readonly name: string
-  readonly atUs: number
-  readonly manual: boolean
-}
-
 /** What `claim_tick` is told. */
-export interface TickClaim {
-  readonly name: string
-  /** `undefined`: a manual tick of this moment. */
-  readonly atUs: number | undefined
-  readonly manual: boolean
-  readonly token: string
-  readonly holder: string
-  readonly leaseMs: number
+interface StoredClaim extends Omit<TickClaim, 'overlap'> {
   /** 0 skip, 1 wait, 2 allow. */
   readonly overlap: number
-  readonly retake: boolean
-  readonly most: number
-  readonly missed: number
-  readonly run: boolean
-  /** The latest tick that was seen taken; whoever does not have it is not asked for the next one. */
-  readonly afterUs: number | undefined
 }
 
 export function lookAtSchedule(schema: string, name: string, fromEver: boolean): FunctionCall {
@@ -38,7 +19,7 @@ export function lookAtSchedule(schema: string, name: string, fromEver: boolean):
   )
 }
 
-export function claimTick(schema: string, claim: TickClaim): FunctionCall {
+export function claimTick(schema: string, claim: StoredClaim): FunctionCall {
   return functionCall(
     schema,
     'claim_tick',

@@ -1,5 +1,5 @@
-import { statementFailure } from '../../../core/commit-failure.ts'
-import type { Driver, Row, Statement } from '../../../core/driver.ts'
+import { statementFailure } from '../../../core/errors/commit-failure.ts'
+import type { Driver, Executor, Row, Statement } from '../../../core/driver.ts'
 import type { ErrorCode } from '../../../core/error-codes.ts'
 import { holdfastError, isHoldfastError } from '../../../core/errors.ts'
 import { sqlStateOf } from '../../../core/sql-state.ts'
@@ -33,6 +33,15 @@ export async function callFunction<Tx>(
   } catch (error) {
     const named = tx === undefined ? statementFailure(error, 'COMMIT_UNKNOWN') : error
     throw schemaMissing(named) ?? named
+  }
+}
+
+/** Calls one of our functions in a transaction that is known to be open. @throws SCHEMA_MISSING */
+export async function callIn(executor: Executor, { plain }: FunctionCall): Promise<string | null> {
+  try {
+    return answerOf(await executor.query(plain))
+  } catch (error) {
+    throw schemaMissing(error) ?? error
   }
 }
 

@@ -1,10 +1,5 @@
 import { holdfastError } from '../../../core/errors.ts'
-
-/** A table by name. Without a schema, PostgreSQL finds it by the transaction's search_path. */
-export interface TableName {
-  readonly schema?: string
-  readonly table: string
-}
+import type { TableName } from '../../../core/table-name.ts'
 
 /** A name as SQL text: always quoted, so case and reserved words are what the caller wrote. */
 export function quoteIdentifier(name: string): string {

@@ -1,5 +1,6 @@
 import type { Executor, Row, Statement } from '../../../core/driver.ts'
-import { quoteIdentifier, type TableName, tableText } from './identifier.ts'
+import type { TableName } from '../../../core/table-name.ts'
+import { quoteIdentifier, tableText } from './identifier.ts'
 import { eq, gt, ne } from './operators.ts'
 
 /** Columns whose type brings operators of its own, as citext does, and the schema that these are in. */

@@ -1,7 +1,7 @@
 import type { Row } from '../../../core/driver.ts'
-import type { Blocker } from '../../../core/errors.ts'
 import { labelMark } from '../locks/locks.ts'
 import { eq, minus, ne, times } from '../sql/operators.ts'
+import type { Blocker } from '../../../core/events/event-map.ts'
 
 /** The application's own name, and what our label behind it says. */
 export function splitApplication(text: string): { application: string; label: string | undefined } {

@@ -1,7 +1,7 @@
 import type { Row, Statement } from '../../../core/driver.ts'
-import type { EndedBy } from '../../../core/wait.ts'
 import { quoteLiteral } from '../sql/identifier.ts'
 import { filled, le, minus, ne, plus, times } from '../sql/operators.ts'
+import type { EndedBy } from '../../../core/errors/error-details.ts'
 
 /**
  * A limit for a wait of many parts. lock_timeout starts anew at every lock, and one row can mean

@@ -1,0 +1,132 @@
+import { hash } from 'node:crypto'
+import type { Row, Statement } from '../../core/driver.ts'
+import { sqlStateOf } from '../../core/sql-state.ts'
+import { whichBackend } from '../../engines/postgres/tx/session.ts'
+import { pipelineMessage } from './pg-wire.ts'
+import {
+  type Field,
+  isWireClient,
+  type RowShape,
+  sendOnWire,
+  type WireClient,
+} from './pg-wire-query.ts'
+
+/**
+ * A connection that was used once, or that leads to a pooler, or one that leads straight to the server
+ * with what is prepared on it: names, and the columns of each if they were not known before. The server
+ * refuses a name when its columns are others now.
+ */
+type Seen = 'once' | 'pooler' | Map<string, readonly Field[]>
+
+/** More is not prepared: every one of them costs memory on the server. */
+const mostPerConnection = 100
+
+/** Forgotten by the server (DISCARD ALL), or its columns are others now (ALTER TABLE). */
+const outdated: ReadonlySet<string | undefined> = new Set(['26000', '0A000'])
+
+/**
+ * Statements with a name that run on their own, prepared on connections that lead straight to the
+ * server: planning them costs more than running them. A pooler in transaction mode would hand the name
+ * to another server connection; it is told by the process id it makes up. That is asked for when a
+ * connection is used a second time, unless the statement answers it anyway.
+ *
+ * A name that the server does not know, or whose columns have changed, is refused before anything is
+ * done, so the statement is sent once more without it.
+ */
+export class PgPrepared {
+  readonly #seen = new WeakMap<object, Seen>()
+  readonly #mayPrepare: boolean
+
+  constructor(mayPrepare: boolean) {
+    this.#mayPrepare = mayPrepare
+  }
+
+  /** Sends it; `plainly` is how it is sent without a name. */
+  async query(
+    client: unknown,
+    statement: Statement,
+    plainly: () => Promise<readonly Row[]>,
+  ): Promise<readonly Row[]> {
+    const { name } = statement
+    if (name === undefined || !this.#mayPrepare || !canBePrepared(client)) return await plainly()
+    const seen = this.#seen.get(client)
+    if (seen === 'pooler') return await plainly()
+    if (seen === undefined || seen === 'once') {
+      const asked = statement.columns?.includes('pid') === true
+      if (seen === undefined && !asked) {
+        this.#seen.set(client, 'once')
+        return await plainly()
+      }
+      const rows = asked ? await plainly() : await askPid(client)
+      this.#seen.set(client, Number(rows[0]?.['pid']) === client.processID ? new Map() : 'pooler')
+      return asked ? rows : await this.query(client, statement, plainly)
+    }
+    const unique = uniqueName(name, statement.text)
+    const kept = seen.get(unique)
+    if (kept === undefined && seen.size >= mostPerConnection) return await plainly()
+    try {
+      return await send(client, unique, statement, kept, (fields) => seen.set(unique, fields))
+    } catch (error) {
+      if (!outdated.has(sqlStateOf(error))) throw error
+      this.#seen.set(client, 'once')
+      return await plainly()
+    }
+  }
+}
+
+/** Statements with a name are ours, and not many. */
+const names = new Map<string, string>()
+
+/**
+ * By the content: another Holdfast on the same pool, with another schema, means another text by the same
+ * name. And of our own, since `pg` keeps books about those that it prepares.
+ */
+function uniqueName(name: string, text: string): string {
+  const known = names.get(text)
+  if (known !== undefined) return known
+  const made = `holdfast_${name}_${hash('sha256', text).slice(0, 16)}`
+  names.set(text, made)
+  return made
+}
+
+interface PreparingClient extends WireClient {
+  readonly processID: number
+  getTypeParser(oid: number, format: 'text'): (text: string) => unknown
+}
+
+function canBePrepared(client: unknown): client is PreparingClient {
+  const { processID, getTypeParser } = client as Partial<PreparingClient>
+  return (
+    typeof processID === 'number' && typeof getTypeParser === 'function' && isWireClient(client)
+  )
+}
+
+async function askPid(client: WireClient): Promise<readonly Row[]> {
+  const message = pipelineMessage({ name: '', ...whichBackend, known: false })
+  return (await sendOnWire(client, message, { columns: ['pid'] })).rows
+}
+
+async function send(
+  client: PreparingClient,
+  name: string,
+  { text, values, columns }: Statement,
+  kept: readonly Field[] | undefined,
+  keep: (fields: readonly Field[]) => void,
+): Promise<readonly Row[]> {
+  const known = kept !== undefined
+  const described = columns === undefined && !known
+  const message = pipelineMessage({ name, text, values, known, described })
+  let fields = kept ?? []
+  const shapeOf = (described: readonly Field[]): RowShape => {
+    fields = described
+    return {
+      columns: described.map((field) => field.name),
+      // Asked for each time: what the caller sets for a type counts from then on.
+      parsers: described.map(({ dataTypeID }) => client.getTypeParser(dataTypeID, 'text')),
+    }
+  }
+  const shape = columns === undefined ? (known ? shapeOf(fields) : shapeOf) : { columns }
+  const { rows } = await sendOnWire(client, message, shape)
+  if (!known) keep(fields)
+  return rows
+}

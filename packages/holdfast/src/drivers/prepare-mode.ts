@@ -1,7 +1,0 @@
-import { notGiven } from '../core/given.ts'
-
-/** Whether statements of ours may be prepared. @throws OPTION_INVALID */
-export function assertPrepare(prepare: unknown): void {
-  if (prepare !== undefined && prepare !== 'auto' && prepare !== 'never')
-    throw notGiven('prepare', "'auto' or 'never'")
-}

@@ -1,0 +1,40 @@
+import type { Executor } from '../../../core/driver.ts'
+import { holdfastError } from '../../../core/errors.ts'
+import { lockTable } from '../schema/lock-table.ts'
+import { showTable, tableFacts } from '../schema/table-facts.ts'
+
+/** Tables that were seen to be as they have to be, by driver. */
+const proven = new WeakMap<object, Set<string>>()
+
+export function isProvenTable(driver: object, table: string): boolean {
+  return proven.get(driver)?.has(table) === true
+}
+
+/**
+ * Looks once whether rows of the table can be locked: of another engine than InnoDB they cannot, and with another
+ * collation two names may be one.
+ *
+ * @throws ENGINE_TABLE_UNFIT, OPTION_INVALID
+ */
+export async function assertLockTable(
+  driver: object,
+  executor: Executor,
+  { database }: { readonly database: string | undefined },
+): Promise<void> {
+  const table = lockTable(database)
+  if (isProvenTable(driver, table)) return
+  if (database === undefined) {
+    const subject = 'the connection has chosen no database; name the one that holdfast_lock is in'
+    throw holdfastError('OPTION_INVALID', { details: { option: 'database', subject } })
+  }
+  const { isInnodb, isOwn, keys, types } = tableFacts(await executor.query(showTable(table)))
+  const [key = []] = keys
+  const isByName = key.length === 1 && key[0] === 'name'
+  const isExact = /^varchar\(64\) character set ascii collate ascii_bin\b/.test(
+    types.get('name') ?? '',
+  )
+  if (!isInnodb || isOwn || !isByName || !isExact)
+    throw holdfastError('ENGINE_TABLE_UNFIT', { details: { subject: 'holdfast_lock' } })
+  const tables = proven.get(driver) ?? new Set()
+  proven.set(driver, tables.add(table))
+}

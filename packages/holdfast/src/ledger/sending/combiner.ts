@@ -1,0 +1,399 @@
+import type { Executor } from '../../core/driver.ts'
+import { type Duration, durationMs } from '../../core/options/duration.ts'
+import { holdfastError, isHoldfastError } from '../../core/errors.ts'
+import { sqlStateOf } from '../../core/sql-state.ts'
+import { blockersFrom } from '../../engines/postgres/tx/activity.ts'
+import { accountLockers, type LedgerCalls } from '../../engines/postgres/ledger/ledger.ts'
+import { type ResolveOptions, resolveMs } from '../../tx/ask-again.ts'
+import { lookupLimitMs } from '../../core/options/wait.ts'
+import { within } from '../../core/within.ts'
+import type { LineAnswer } from './answer.ts'
+import { heardSince, tellAnswered, tellFailed } from './ledger-events.ts'
+import {
+  accountsOf,
+  lineColumns,
+  type PlainRequest,
+  plainStatementFor,
+  type Request,
+} from './request.ts'
+import { keptAccounts } from './kept-accounts.ts'
+import { applyAlone, isLocked, sendAlone, unknown } from './send-alone.ts'
+import { refuseLate, Waiting, whoWaitAlike } from './waiting.ts'
+
+/** How operations outside a caller's transaction are sent. */
+export interface CombinerOptions extends ResolveOptions {
+  /**
+   * How many calls may be under way at once, each on a connection of the pool. Accounts that somebody's transaction
+   * has locked take one more. @defaultValue 2
+   */
+  readonly lanes?: number
+  /** Lines in one call at most. @defaultValue 500 */
+  readonly batch?: number
+  /** Put operations of concurrent callers into one call. @defaultValue true */
+  readonly coalesce?: boolean
+  /** Longest wait of an operation that does not say so itself, counted from the call. @defaultValue '10 s' */
+  readonly wait?: Duration
+  /** Operations that may wait at once; more are refused with LEDGER_OVERLOADED. @defaultValue 100000 */
+  readonly queue?: number
+}
+
+/** Fewer than this are not worth a second call. */
+const worthSplitting = 64
+/** How long an account that was left out is not tried as a plain one again. */
+const leftOutForMs = 1_000
+/** How often those are looked for whose time is up. */
+const sweepMs = 50
+/** So often a call is tried at most that the server ends for its statement_timeout, and not for a lock. */
+const mostTries = 5
+
+/** Told of operations that were not let in, with the accounts that are locked. */
+type Shut = (left: readonly Waiting[], locked: ReadonlySet<string>) => void
+
+/**
+ * Puts operations together while earlier calls are under way, and sends them at once when a lane is
+ * free: there is no timer, and a single caller waits for nobody. Every operation has its own answer,
+ * and one that fails does not take others with it.
+ *
+ * Nobody waits for a stranger: an account that somebody's transaction keeps locked is set apart, with everybody who
+ * waits for it, and has a lane of its own. The others pass.
+ */
+export class Combiner {
+  readonly #executor: Executor
+  readonly #calls: LedgerCalls
+  readonly #schema: string
+  readonly #lanes: number
+  readonly #batch: number
+  readonly #coalesce: boolean
+  readonly #limitMs: number
+  readonly #most: number
+  readonly #forMs: number
+  #waiting: Waiting[] = []
+  /** Who waits for an account that is locked, by the account; who has been tried last comes last. */
+  readonly #apart = new Map<string, Waiting[]>()
+  #isPumping = false
+  #isSweeping = false
+  /** Accounts of which something was left out lately: these go to `apply` right away. */
+  #leftOut = new Set<string>()
+  #leftOutSince = 0
+  #underWay = 0
+  #woken = false
+
+  constructor(
+    executor: Executor,
+    calls: LedgerCalls,
+    options: CombinerOptions & { readonly schema: string },
+  ) {
+    const { lanes = 2, batch = 500, coalesce = true, queue = 100_000, wait = '10 s' } = options
+    for (const [option, value] of Object.entries({ lanes, batch, queue })) {
+      if (!Number.isSafeInteger(value) || value < 1) {
+        throw holdfastError('OPTION_INVALID', { details: { option, subject: option } })
+      }
+    }
+    this.#executor = executor
+    this.#calls = calls
+    this.#schema = options.schema
+    this.#lanes = lanes
+    this.#batch = batch
+    this.#coalesce = coalesce
+    this.#limitMs = durationMs(wait, 'wait')
+    this.#most = queue
+    this.#forMs = resolveMs(options)
+  }
+
+  async submit(request: Request): Promise<LineAnswer[]> {
+    request.operation.signal?.throwIfAborted()
+    const waiting = new Waiting(request, heardSince(), this.#limitMs)
+    if (!this.#coalesce) {
+      void this.#sendAlone(waiting)
+      return await waiting.answered
+    }
+    const length = this.#length()
+    if (length >= this.#most) {
+      throw holdfastError('LEDGER_OVERLOADED', { details: { waiting: length } })
+    }
+    waiting.plain &&= this.#goesWithPlain(request)
+    if (!this.#setApart(waiting)) {
+      this.#waiting.push(waiting)
+      if (!this.#woken && this.#underWay < this.#lanes) {
+        this.#woken = true
+        // What the same turn of the event loop asks for goes out together.
+        queueMicrotask(() => this.#fillLanes())
+      }
+    }
+    return await waiting.answered
+  }
+
+  #length(): number {
+    let length = this.#waiting.length
+    for (const queue of this.#apart.values()) length += queue.length
+    return length
+  }
+
+  /** One operation that is never put together with others. */
+  async #sendAlone(waiting: Waiting): Promise<void> {
+    do await this.#send([waiting])
+    while (!waiting.over && performance.now() < waiting.ends)
+    if (!waiting.over) await this.#giveUp([waiting])
+  }
+
+  #goesWithPlain(request: Request): boolean {
+    if (this.#leftOut.size > 0) this.#forgetLeftOut()
+    return !this.#leftOut.has(request.accounts[0]?.base ?? '')
+  }
+
+  /** After a while, also if nothing is left out any more. */
+  #forgetLeftOut(): void {
+    const now = performance.now()
+    if (now <= this.#leftOutSince + leftOutForMs) return
+    this.#leftOut.clear()
+    this.#leftOutSince = now
+  }
+
+  /** Sends back to the queue what `apply_plain` left out: new, short or special accounts, known ids. */
+  #sendToApply(left: readonly Waiting[]): void {
+    if (left.length === 0) return
+    this.#forgetLeftOut()
+    for (const waiting of left) {
+      this.#leftOut.add(waiting.request.accounts[0]?.base ?? '')
+      waiting.plain = false
+    }
+    // They have waited longest.
+    this.#waiting = left.concat(this.#waiting)
+  }
+
+  #fillLanes(): void {
+    this.#woken = false
+    while (this.#underWay < this.#lanes && this.#waiting.length > 0) {
+      // Two calls keep both sides busy: one is worked on while the next is put together.
+      const share = Math.ceil(this.#waiting.length / (this.#lanes - this.#underWay))
+      const batch = this.#take(Math.min(this.#batch, Math.max(worthSplitting, share)))
+      if (batch.length === 0) return
+      this.#underWay += 1
+      void this.#send(batch, (left, locked) => this.#sort(left, locked)).finally(() => {
+        this.#underWay -= 1
+        this.#fillLanes()
+      })
+    }
+    if (this.#waiting.length > 0) this.#sweepLater()
+  }
+
+  /**
+   * The next batch: plain ones or others, as the first in line is. An operation id that is already in
+   * it waits for the next one.
+   */
+  #take(most: number): Waiting[] {
+    const batch: Waiting[] = []
+    const left: Waiting[] = []
+    const ids = new Set<string>()
+    let plain: boolean | undefined
+    let lines = 0
+    for (const waiting of this.#waiting) {
+      if (waiting.over) continue
+      plain ??= waiting.plain
+      const { id, operation } = waiting.request
+      const fits = lines === 0 || lines + operation.lines.length <= most
+      if (!fits || waiting.plain !== plain || (id !== undefined && ids.has(id))) {
+        left.push(waiting)
+        continue
+      }
+      if (id !== undefined) ids.add(id)
+      lines += operation.lines.length
+      batch.push(waiting)
+    }
+    this.#waiting = left
+    return batch
+  }
+
+  /**
+   * Never rejects: every operation is told its own outcome. Those that were not let in have not been applied; `shut` is
+   * told of them, with the accounts that are locked. Without it they are simply not over.
+   */
+  async #send(batch: readonly Waiting[], shut?: Shut): Promise<void> {
+    const sentAt = heardSince()
+    for (const waiting of batch) waiting.send()
+    try {
+      const plain = batch.length > 1 && batch[0]?.plain === true
+      let doubt = false
+      const answers = await this.#apply(batch, plain, () => {
+        doubt = true
+      })
+      tellAnswered(batch, answers, sentAt, false)
+      const left: Waiting[] = []
+      batch.forEach((waiting, at) => {
+        const answer = answers[at] ?? []
+        if (!plain || answer.length > 0) {
+          waiting.resolve(answer)
+          return
+        }
+        waiting.doubted ||= doubt
+        waiting.setBack()
+        left.push(waiting)
+      })
+      this.#sendToApply(left)
+    } catch (error) {
+      await this.#failed(batch, error, sentAt, shut)
+    }
+  }
+
+  async #failed(
+    batch: readonly Waiting[],
+    error: unknown,
+    sentAt: number,
+    shut: Shut | undefined,
+  ): Promise<void> {
+    const rejectAll = (reason: unknown): void => {
+      tellFailed(batch, reason, sentAt, false)
+      for (const waiting of batch) waiting.reject(reason)
+    }
+    const state = sqlStateOf(error)
+    if (isLocked(error)) {
+      const locked = shut === undefined ? new Set<string>() : await this.#lockedOf(batch)
+      const isSlow = state === '57014' && batch.every(({ tries }) => tries > mostTries)
+      if (locked === undefined || (shut !== undefined && isSlow && locked.size === 0)) {
+        return rejectAll(error)
+      }
+      for (const waiting of batch) waiting.setBack()
+      return shut?.(batch, locked)
+    }
+    // A statement fails as a whole, so the one that made it fail is looked for by halves. If
+    // nobody could be reached, that would only multiply the failures.
+    if (batch.length > 1 && state !== undefined && !isHoldfastError(error)) {
+      const middle = Math.ceil(batch.length / 2)
+      await this.#send(batch.slice(0, middle), shut)
+      await this.#send(batch.slice(middle), shut)
+      return
+    }
+    rejectAll(error)
+    this.#giveUpWaiting(error)
+  }
+
+  async #lockedOf(batch: readonly Waiting[]): Promise<ReadonlySet<string> | undefined> {
+    const requests = batch.map(({ request }) => request)
+    return await keptAccounts(this.#executor, this.#schema, requests)
+  }
+
+  /** Sets those apart whose account is locked; the others go on. */
+  #sort(left: readonly Waiting[], locked: ReadonlySet<string>): void {
+    for (const account of locked) if (!this.#apart.has(account)) this.#apart.set(account, [])
+    this.#waiting = left.filter((waiting) => !this.#setApart(waiting)).concat(this.#waiting)
+    // Who came since for the same account comes after those.
+    this.#waiting = this.#waiting.filter((waiting) => !this.#setApart(waiting))
+  }
+
+  /** True if it has to wait for an account that is locked. */
+  #setApart(waiting: Waiting): boolean {
+    if (this.#apart.size === 0) return false
+    const account = accountsOf(waiting.request).find((each) => this.#apart.has(each))
+    if (account === undefined) return false
+    this.#apart.get(account)?.push(waiting)
+    this.#sweepLater()
+    void this.#pump()
+    return true
+  }
+
+  /** Tries accounts that are set apart, one after the other, and lets those go on whose account is free again. */
+  async #pump(): Promise<void> {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    while (this.#apart.size > 0) {
+      const heads: Waiting[] = []
+      for (const [account, queue] of this.#apart) {
+        const head = queue.find(({ over }) => !over)
+        if (head === undefined) this.#apart.delete(account)
+        else heads.push(head)
+      }
+      if (heads.length === 0) break
+      const locked = await this.#lockedOf(heads)
+      if (locked !== undefined) this.#letGo(locked)
+      const [first] = this.#apart
+      if (first === undefined) break
+      const [account, queue] = first
+      // The next time it is another one's turn.
+      this.#apart.delete(account)
+      this.#apart.set(account, queue)
+      const next = queue.find(({ over }) => !over)
+      if (next === undefined) continue
+      if (next.isLate(performance.now())) {
+        void this.#giveUp([next])
+        continue
+      }
+      // In the database's own line for as long as a shared call may wait, so that it is not passed over for ever.
+      await this.#send([next])
+      if (next.over)
+        this.#letGo(new Set([...this.#apart.keys()].filter((each) => each !== account)))
+    }
+    this.#isPumping = false
+  }
+
+  /** Whoever waits for an account that is not locked any more goes on, before those who came later. */
+  #letGo(locked: ReadonlySet<string>): void {
+    const free: Waiting[] = []
+    for (const [account, queue] of this.#apart) {
+      if (locked.has(account)) continue
+      this.#apart.delete(account)
+      free.push(...queue.filter(({ over }) => !over))
+    }
+    if (free.length === 0) return
+    this.#waiting = free.filter((waiting) => !this.#setApart(waiting)).concat(this.#waiting)
+    this.#fillLanes()
+  }
+
+  /** Tells those whose time is up. Runs only while somebody waits. */
+  #sweepLater(): void {
+    if (this.#isSweeping) return
+    this.#isSweeping = true
+    setTimeout(() => {
+      this.#isSweeping = false
+      const now = performance.now()
+      // Nobody is known to be in the way of these.
+      refuseLate(
+        this.#waiting.filter((waiting) => waiting.isLate(now)),
+        [],
+      )
+      for (const queue of this.#apart.values()) {
+        const late = queue.filter((waiting) => waiting.isLate(now))
+        for (const alike of whoWaitAlike(late)) void this.#giveUp(alike)
+        for (const waiting of late) queue.splice(queue.indexOf(waiting), 1)
+      }
+      if (this.#waiting.length > 0 || this.#apart.size > 0) this.#sweepLater()
+    }, sweepMs)
+  }
+
+  /** Of those who wait for the same accounts. */
+  async #giveUp(late: readonly Waiting[]): Promise<void> {
+    for (const waiting of late) waiting.leave()
+    const [{ request }] = late as readonly [Waiting]
+    const statement = accountLockers(this.#schema, lineColumns([request]), request.buckets)
+    const asking = this.#executor.query({ ...statement, connectWithinMs: lookupLimitMs })
+    refuseLate(late, blockersFrom((await within(asking, lookupLimitMs)) ?? []))
+  }
+
+  /** Nobody waits for a database that cannot be reached much longer than was agreed. */
+  #giveUpWaiting(error: unknown): void {
+    if (!isHoldfastError(error, 'CONNECTION_UNAVAILABLE', 'CONNECTION_LOST', unknown)) return
+    const since = performance.now() - this.#forMs
+    const late = this.#waiting.filter(({ arrived, over }) => arrived < since && !over)
+    if (late.length === 0) return
+    this.#waiting = this.#waiting.filter(({ arrived }) => arrived >= since)
+    const unsent = holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
+    tellFailed(late, unsent, 0, false)
+    for (const waiting of late) waiting.reject(unsent)
+  }
+
+  async #apply(
+    batch: readonly Waiting[],
+    plain: boolean,
+    onDoubt: () => void,
+  ): Promise<LineAnswer[][]> {
+    const requests = batch.map(({ request }) => request)
+    if (!plain) return await applyAlone(this.#executor, this.#calls, requests, this.#forMs)
+    const statement = plainStatementFor(this.#calls, requests as PlainRequest[])
+    return await sendAlone(
+      this.#executor,
+      statement,
+      requests.map(() => 1),
+      this.#forMs,
+      onDoubt,
+    )
+  }
+}

@@ -1,0 +1,91 @@
+/** The code of the recipes: type-checked, and their tests run on the bug, which they find, and on every fix. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createDatabase, withClient } from '@holdfast/testkit'
+import { afterAll, describe, expect, inject, test } from 'vitest'
+import { type Page, readPages } from './checks/pages.ts'
+import {
+  isRecipe,
+  landingPath,
+  openRecipes,
+  runProgram,
+  runTest,
+  tables,
+  type Version,
+} from './checks/recipes.ts'
+
+const pages = readPages().filter(isRecipe)
+const landing = readPages().filter(({ path }) => path === landingPath)
+const isBrief = process.env['HOLDFAST_BRIEF'] === '1'
+
+async function databaseFor({ sql }: Pick<Version, 'sql'>): Promise<string> {
+  const url = await createDatabase(inject('postgresUrl'), 'recipe', inject('installedDatabase'))
+  await withClient(url, async (client) => {
+    for (const text of [readFileSync(tables, 'utf8'), ...sql]) await client.query(text)
+  })
+  return url
+}
+
+describe('the recipes', () => {
+  const book = openRecipes([...pages, ...landing])
+  afterAll(() => book[Symbol.dispose]())
+  /** In a brief run the bug and the last fix of two of the pages: all of them go the same way. */
+  const chosen = book.versions.filter(({ page, isBug }, at, all) => {
+    if (!isBrief) return true
+    const isLast = all[at + 1]?.page !== page
+    return /wallet|booking/.test(page) && (isBug || isLast)
+  })
+
+  test('are type-checked', async () => {
+    expect(book.versions.length).toBeGreaterThan(30)
+    expect(await book.typeErrors()).toEqual([])
+  })
+
+  test('have a bug, a fix, and a test each', () => {
+    for (const { path } of pages.filter((page) => !page.path.endsWith('README.md'))) {
+      const versions = book.versions.filter(({ page }) => page === path)
+      expect([path, versions.map(({ isBug }) => isBug).filter(Boolean)]).toEqual([path, [true]])
+      expect([path, versions.length]).not.toEqual([path, 1])
+      expect([path, versions[0]?.tests.length]).toEqual([path, 1])
+    }
+  })
+
+  test('of the landing page run, one for each client', async () => {
+    expect(book.programs).toHaveLength(6)
+    const url = await databaseFor({ sql: [] })
+    for (const { title, file } of isBrief ? book.programs.slice(0, 1) : book.programs) {
+      expect([title, await runProgram(file, url)]).toEqual([title, { passes: true, output: '' }])
+    }
+  })
+
+  describe('run', () => {
+    test.each(chosen.map((version) => [version.title, version] as const))(
+      '%s',
+      { timeout: 180_000 },
+      async (_, version) => {
+        const url = await databaseFor(version)
+        for (const name of version.tests) {
+          const { passes, output } = await runTest(join(version.folder, name), url)
+          if (version.isBug) expect(output).toMatch(/✗ (?:race|deadlock) in /)
+          else expect(passes ? 'passes' : output).toBe('passes')
+        }
+      },
+    )
+  })
+})
+
+describe('the checks go red', () => {
+  const setUp = pages.find(({ path }) => path.endsWith('README.md')) as Page
+  const made = (text: string): Page => ({ path: 'docs/recipes/made-up.md', text })
+
+  test('for a block that does not name its file', () => {
+    expect(() => openRecipes([setUp, made('```ts\nconst a = 1\n```')])).toThrow(/name its file/)
+  })
+
+  test('for a name that nobody has declared, at its place in the page', async () => {
+    using book = openRecipes([setUp, made('# A\n\n```ts\n// a.ts\nconsole.log(prisma)\n```')])
+    expect(await book.typeErrors()).toEqual([
+      expect.stringMatching(/^docs\/recipes\/made-up\.md:5 error TS2304/),
+    ])
+  })
+})

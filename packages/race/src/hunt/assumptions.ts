@@ -1,0 +1,43 @@
+/** What a hunt takes for granted of answers, and says. */
+import { list } from '../report/words.ts'
+import { writesAny } from './conflicts.ts'
+import type { Profile } from './profile.ts'
+import type { Refusals } from './refusals.ts'
+import type { Known } from './trials.ts'
+
+type KnownOf = ReadonlyMap<Profile, Known>
+
+const howToSay = `--refused 'ok=false', or refused: ['ok=false'] of hunt()`
+
+/** What was taken for a refusal, although nobody has said that it is one. */
+export function learnedNotes({ learned }: Pick<Refusals, 'learned'>): string[] {
+  return [...learned].map(
+    ([call, { text }]) =>
+      `${call}: answers with ${text} were taken for refusals, because such a call changed no row. If they are none, say what a refusal is: ${howToSay}`,
+  )
+}
+
+/** What a refutation takes for granted; undefined if each of these calls was refused somewhere, or only reads. */
+export function assumedOf(profiles: readonly Profile[], known: KnownOf): string | undefined {
+  const texts = unlimited(known).flatMap(([profile, how]) =>
+    profiles.includes(profile) ? [`${profile.call.name} was never refused (${how})`] : [],
+  )
+  if (texts.length === 0) return undefined
+  return `${[...new Set(texts)].join('; ')}, and all its answers were taken for successes`
+}
+
+/** The same of all calls, in one sentence. */
+export function assumedNotes(known: KnownOf): string[] {
+  const names = [...new Set(unlimited(known).map(([{ call }]) => call.name))]
+  if (names.length === 0) return []
+  return [
+    `no limit was found of ${list(names)}: as often as each was called, no answer was a refusal. "Refuted" holds if that is true; if an answer says no with a status of 2xx, say which: ${howToSay}`,
+  ]
+}
+
+/** Calls that were accepted as often as they were made, and how often that was. What only reads has no limit. */
+function unlimited(known: KnownOf): (readonly [Profile, string])[] {
+  return [...known].flatMap(([profile, { gaveUp }]): (readonly [Profile, string])[] =>
+    gaveUp === undefined || !writesAny(profile) ? [] : [[profile, gaveUp]],
+  )
+}

@@ -1,0 +1,145 @@
+/** One pair after the other under the explorer, and what its report means here. */
+import type { Place, Report } from '../core/model.ts'
+import { differenceOf, faultOf } from '../report/difference.ts'
+import { explainRace } from '../report/explain-race.ts'
+import { patchOf } from '../report/fix/patch.ts'
+import type { Classify } from '../run/answer/said.ts'
+import type { Engine } from './engine.ts'
+import { shownInput } from './http-input.ts'
+import { maskSecrets } from './mask-secrets.ts'
+import type { Saved } from '../run/state/snapshot.ts'
+import type { HuntedPair, Input } from './model.ts'
+import { seedOf } from './states.ts'
+import type { RunTrial } from './trials.ts'
+
+export interface Proving {
+  readonly engine: Engine
+  readonly url: string
+  readonly outcome: Classify
+  /** For one exploration, in milliseconds. */
+  timeFor(): number
+  /** For all explorations of one pair. */
+  readonly timeForPair: number
+  /** Waits until calls that were made alone are over. */
+  rest(): Promise<void>
+}
+
+/** What is known of a pair once its trials are over. */
+export type Proof = Pick<
+  HuntedPair,
+  | 'verdict'
+  | 'sentence'
+  | 'because'
+  | 'from'
+  | 'inputs'
+  | 'token'
+  | 'places'
+  | 'patch'
+  | 'report'
+  | 'runs'
+> & {
+  /** Of a race: the rows from which it was proven, and what was sent, with its secrets. */
+  readonly proven?: { readonly state: Saved; readonly sent: readonly Input[] }
+}
+
+/** Proven by the first trial that shows a race; refuted only if every trial was run to its end. */
+export async function prove(
+  name: string,
+  trials: readonly RunTrial[],
+  proving: Proving,
+): Promise<Proof> {
+  let runs = 0
+  const doubts: string[] = []
+  const from: string[] = []
+  let met = false
+  const began = performance.now()
+  for (const trial of trials) {
+    const spent = performance.now() - began
+    const ms = Math.min(proving.timeFor(), proving.timeForPair - spent)
+    if (ms <= 0) {
+      doubts.push('the time was over')
+      break
+    }
+    await proving.rest()
+    const report = await exploreTrial(name, trial, { schedules: 500, ms }, proving)
+    runs += report.coverage.schedules
+    const found = maskSecrets(proofOf(name, report), trial.inputs)
+    if (found.verdict === 'proven') {
+      const inputs = [shownInput(trial.inputs[0]), shownInput(trial.inputs[1])] as const
+      const { state, inputs: sent } = trial
+      return { ...found, from: [trial.from], inputs, runs, proven: { state, sent } }
+    }
+    if (found.because !== undefined) doubts.push(found.because)
+    from.push(trial.from)
+    met ||= report.coverage.classes > 1
+  }
+  if (!met) doubts.push('they were never about the same rows')
+  const [because] = doubts
+  const verdict = because === undefined ? 'refuted' : 'undecided'
+  return { verdict, from, runs, ...(because !== undefined && { because }) }
+}
+
+/** Both at once, in every order that can differ. */
+export function exploreTrial(
+  name: string,
+  { state, inputs, calls }: Pick<RunTrial, 'state' | 'inputs' | 'calls'>,
+  budget: { readonly schedules: number; readonly ms: number },
+  { engine, url, outcome }: Pick<Proving, 'engine' | 'url' | 'outcome'>,
+): Promise<Report> {
+  const [one, other] = calls
+  const second = other.name === one.name ? `${other.name} again` : other.name
+  return engine.explore({
+    name,
+    url,
+    seed: seedOf(state),
+    flows: {
+      [one.name]: () => one.send(inputs[0]),
+      [second]: () => other.send(inputs[1] as Input),
+    },
+    outcome,
+    budget,
+    onProgress: () => undefined,
+  })
+}
+
+/** Only what was replayed with the same end, every time, is a proof; only what was run in every order a refutation. */
+export function proofOf(name: string, report: Report): Omit<Proof, 'from' | 'inputs'> {
+  const runs = report.coverage.schedules
+  const { failure, verdict, coverage, trouble, notes } = report
+  if (verdict === 'race' && failure) {
+    const [again, replays] = failure.reproduced
+    if (replays === 0 || again < replays) {
+      const because = `a race was seen, and came again in ${again} of ${replays} replays`
+      return { verdict: 'undecided', because, runs }
+    }
+    const { title = 'a result that no serial order gives', fixes = [] } = explainRace(report) ?? {}
+    const patch = patchOf(fixes)
+    const fault = faultOf(failure, differenceOf(failure, report))
+    return {
+      verdict: 'proven',
+      sentence: `${name}: ${title}; ${fault}`,
+      token: failure.token,
+      places: placesOf(report),
+      ...(patch && { patch }),
+      report,
+      runs,
+    }
+  }
+  if (verdict === 'race-free' && coverage.exhaustive) return { verdict: 'refuted', runs }
+  if (verdict === 'vacuous') {
+    return { verdict: 'undecided', because: 'the two were never under way together', runs }
+  }
+  const [note] = notes
+  const rest = note ? `: ${note.message}` : ''
+  const because =
+    trouble?.message ?? `nothing was found in ${runs} runs, and not every order was run${rest}`
+  return { verdict: 'undecided', because, runs }
+}
+
+function placesOf({ failure }: Report): readonly Place[] {
+  const places = new Map<string, Place>()
+  for (const { from } of failure?.run.steps ?? []) {
+    if (from) places.set(`${from.file}:${from.line}`, from)
+  }
+  return [...places.values()]
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Runs a script of website/, whose dependencies are its own and are installed only here. Usage: scripts/site.sh build|dev
+set -euo pipefail
+cd "$(dirname "$0")/../website"
+
+if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
+  npm ci --ignore-scripts
+fi
+exec npm run "$@"
