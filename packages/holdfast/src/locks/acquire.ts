@@ -67,16 +67,17 @@ export class Acquisition<Tx> {
     }
   }
 
-  /** Waits for the locks, at most as long as the options allow. */
+  /** Waits for the locks, at most as long as the options allow. `askedAt` is when what `opened` answers was sent. */
   wait(
     transaction: Transaction<Tx>,
     terms: AcquireTerms,
     opened?: Promise<readonly Row[]>,
+    askedAt?: number,
   ): Promise<LockAnswer> {
     return traced(
       'lock',
       () => ({ locks: this.#wanted }),
-      () => this.#wait(transaction, terms, opened),
+      () => this.#wait(transaction, terms, opened, askedAt),
     )
   }
 
@@ -84,10 +85,10 @@ export class Acquisition<Tx> {
     transaction: Transaction<Tx>,
     terms: AcquireTerms,
     opened: Promise<readonly Row[]> | undefined,
+    askedAt = performance.now(),
   ): Promise<LockAnswer> {
     const { keepTransaction: kept } = terms
     const asked = this.#terms(terms, transaction.budgetMs)
-    const began = performance.now()
     let answer: LockAnswer
     this.#events.requested()
     try {
@@ -101,7 +102,7 @@ export class Acquisition<Tx> {
         kept,
         joined: this.#joined,
         opened: opened !== undefined,
-        waitedMs: performance.now() - began,
+        waitedMs: performance.now() - askedAt,
       }
       const contended = await this.#taking.ended(error, asked, failed)
       if (contended === undefined) {

@@ -306,7 +306,8 @@ export function locksOver<Tx>(
           // A wait must not outlive the deadline.
           const wait = atMost(left.wait, attempt.remainingMs())
           const within = wait === left.wait ? left : { ...left, wait }
-          const answer = await acquisition.wait(transaction, within, opened)
+          const askedAt = opened === undefined ? undefined : queued.askedAt
+          const answer = await acquisition.wait(transaction, within, opened, askedAt)
           if (!(await sessions.isSole(engine, session, transaction, answer)))
             throw acquisition.sharedSession()
           queued.place?.granted(answer.pid, transaction.beside)

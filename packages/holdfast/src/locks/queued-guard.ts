@@ -29,6 +29,8 @@ export class QueuedGuard<Tx> {
   #terms: AcquireTerms
   /** What its first statement asked for, if that went together with BEGIN. */
   asked: AcquireTerms
+  /** When it did. */
+  askedAt: number | undefined
   /** While it is first; a guard that went past the queue has none. */
   place: Place | undefined
   readonly #driver: Driver<Tx>
@@ -93,6 +95,7 @@ export class QueuedGuard<Tx> {
     const withinMs = this.#terms.wait.limitMs ?? this.#usualMs
     if (this.#terms.keepTransaction) return { withinMs, bodyWaits: true }
     const opening: Start['opening'] = (startedMs) => {
+      this.askedAt = performance.now()
       this.asked = this.left(startedMs)
       return this.#acquisition.opening(this.asked)
     }

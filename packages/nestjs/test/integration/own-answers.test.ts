@@ -13,7 +13,7 @@ import {
   StreamableFile,
   UseInterceptors,
 } from '@nestjs/common'
-import { deferred } from '@holdfast/testkit'
+import { deferred, waitUntil } from '@holdfast/testkit'
 import type pg from 'pg'
 import { from, type Observable, race } from 'rxjs'
 import { describe, expect, test } from 'vitest'
@@ -102,9 +102,14 @@ describe.each(platforms)('%s', (platform) => {
     })
     const { ask } = await startApp({ pool: fixture.pool, platform }, { controllers: [Payments] })
     const headers = { 'idempotency-key': id }
-    /** The answer, or nothing if the connection was cut. */
-    const pay = async (): Promise<Asked | undefined> =>
-      await ask('POST', 'payments', { headers, body: {} }).catch(() => undefined)
+    /** The answer, or nothing if the connection was cut: then the one before may still be about to be rolled back. */
+    const pay = async (): Promise<Asked | undefined> => {
+      const { answer } = await waitUntil('the request before is over', async () => {
+        const answer = await ask('POST', 'payments', { headers, body: {} }).catch(() => undefined)
+        return answer?.status === 409 ? undefined : { answer }
+      })
+      return answer
+    }
     return { id, pay }
   }
 
