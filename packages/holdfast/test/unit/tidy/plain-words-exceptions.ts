@@ -55,6 +55,5 @@ export const notYetPlain: readonly string[] = [
   'docs/stock.md',
   'docs/transactions.md',
   'docs/waiting.md',
-  'docs/which-one.md',
   'docs/who-blocks-whom.md',
 ]
