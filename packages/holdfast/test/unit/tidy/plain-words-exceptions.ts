@@ -39,8 +39,6 @@ export const notYetPlain: readonly string[] = [
   'docs/race/reading-a-report.md',
   'docs/race/real-bugs.md',
   'docs/race/recipes.md',
-  'docs/stock.md',
-  'docs/transactions.md',
   'docs/waiting.md',
   'docs/who-blocks-whom.md',
 ]
