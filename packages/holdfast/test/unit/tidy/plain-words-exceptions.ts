@@ -39,6 +39,4 @@ export const notYetPlain: readonly string[] = [
   'docs/race/reading-a-report.md',
   'docs/race/real-bugs.md',
   'docs/race/recipes.md',
-  'docs/waiting.md',
-  'docs/who-blocks-whom.md',
 ]
