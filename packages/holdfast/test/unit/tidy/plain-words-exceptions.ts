@@ -30,9 +30,6 @@ export const notYetPlain: readonly string[] = [
   'docs/moving-buckets.md',
   'docs/mysql.md',
   'docs/nestjs.md',
-  'docs/race/hunt.md',
-  'docs/race/options.md',
-  'docs/race/reading-a-report.md',
   'docs/race/real-bugs.md',
   'docs/race/recipes.md',
 ]
