@@ -30,6 +30,4 @@ export const notYetPlain: readonly string[] = [
   'docs/moving-buckets.md',
   'docs/mysql.md',
   'docs/nestjs.md',
-  'docs/race/real-bugs.md',
-  'docs/race/recipes.md',
 ]
