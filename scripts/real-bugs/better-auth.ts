@@ -238,7 +238,7 @@ function released(release: string, known: RealBug['known']): RealBug[] {
     {
       release,
       beside,
-      scene: 'two requests at a rate limit that has room for one',
+      scene: 'two requests at a rate limit with one left',
       known,
       prepare: prepareRateLimit,
     },

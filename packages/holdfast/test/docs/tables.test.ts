@@ -82,6 +82,18 @@ test('doctor.md lists every code with its group and severity, and no other', () 
   expect(listed.map(String).toSorted()).toEqual(all.map(String).toSorted())
 })
 
+test.each([
+  'packages/holdfast/AGENTS.md',
+  'packages/holdfast/skills/holdfast/references/choose.md',
+])('%s tells which call to use as which-one.md does', (path) => {
+  const decisions = (of: string): string[][] =>
+    tableOf(page(of), 'what must not happen').map((row) =>
+      row.map((cell) => cell.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')),
+    )
+  expect(decisions('docs/which-one.md').length).toBeGreaterThan(10)
+  expect(decisions(path)).toEqual(decisions('docs/which-one.md'))
+})
+
 test('isolation.md says of snapshots what the server-behaviour suite pins', () => {
   const pinned = new Map(forms.map((form) => [form.name, Object.values(form.expected)]))
   const told = tableOf(page('docs/isolation.md'), 'form')
