@@ -1,7 +1,8 @@
 /** `npm run bench -- <scenario>`: how fast we are, as ratios of two things measured together. */
-import { type BenchScenario, engines, type FactTable } from './harness/bench-scenario.ts'
+import { type BenchScenario, engines } from './harness/bench-scenario.ts'
 import type { Comparison } from './harness/compare.ts'
 import { readCommand, refuse } from './harness/read-command.ts'
+import { factTable, isMet, writeResults } from './harness/results.ts'
 import { capacity } from './scenarios/capacity.ts'
 import { claims } from './scenarios/claims.ts'
 import { deadlines } from './scenarios/deadlines.ts'
@@ -40,10 +41,17 @@ const shape = {
   scenarios: { ...scenarios, all: { about: 'each of them, one after the other' } } as Readonly<
     Record<string, { readonly about: string; readonly hasEngines?: true }>
   >,
-  options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, engine: { type: 'string' } },
+  options: {
+    quick: { type: 'boolean' },
+    json: { type: 'boolean' },
+    write: { type: 'boolean' },
+    engine: { type: 'string' },
+  },
   about: {
     quick: 'few and short rounds; each ends within a minute',
     json: 'the last line of the output is one JSON object',
+    write:
+      'puts what was measured into bench/RESULTS.md, in the place of what this command measured before',
     engine: `another product than PostgreSQL: ${engines.join(' or ')}`,
   },
 } as const
@@ -77,6 +85,14 @@ async function measured(called: string, scenario: BenchScenario): Promise<object
       .filter((part) => part !== '')
       .join('\n\n'),
   )
+  if (values.write === true) {
+    const options = [
+      ...(engine === undefined ? [] : [`--engine ${engine}`]),
+      ...(values.quick === true ? ['--quick'] : []),
+    ]
+    const command = ['npm run bench --', called, ...options].join(' ')
+    writeResults({ command, comparisons, facts, method })
+  }
   const byName = (valueOf: (comparison: Comparison) => unknown): object =>
     Object.fromEntries(
       comparisons
@@ -106,9 +122,10 @@ function rounded(value: number): number {
 function ratioTable(rows: readonly Comparison[]): string {
   return rows
     .map(({ name: ratioName, ratio, bar, barIs = 'at least', sides }) => {
-      const met =
-        bar !== undefined && (barIs === 'at least' ? ratio.median >= bar : ratio.median <= bar)
-      const verdict = bar === undefined ? '' : `, bar ${barIs} ${bar}: ${met ? 'met' : 'MISSED'}`
+      const verdict =
+        bar === undefined
+          ? ''
+          : `, bar ${barIs} ${bar}: ${isMet(ratio.median, bar, barIs) ? 'met' : 'MISSED'}`
       const width = Math.max(0, ...sides.map(({ value }) => value.length))
       return [
         `${ratioName}  ${three(ratio.median)}  (p10 ${three(ratio.p10)}, p90 ${three(ratio.p90)}${verdict})`,
@@ -116,10 +133,4 @@ function ratioTable(rows: readonly Comparison[]): string {
       ].join('\n')
     })
     .join('\n\n')
-}
-
-/** Markdown, so that it can go into a document as it is. */
-function factTable({ title, columns, rows }: FactTable): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
-  return [title, '', line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n')
 }

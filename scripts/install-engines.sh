@@ -103,3 +103,4 @@ install_mariadb_10
 install_better_sqlite3 || missing better-sqlite3 'npm could not install it: see install.log in its folder'
 install_newest mysql-9 mysql-server-core || missing 'MySQL 9' 'not in the newest suite, or no apt'
 install_newest mariadb-11 mariadb-server-core || missing 'MariaDB 11' 'not in the newest suite, or no apt'
+install_newest pgbouncer-1 pgbouncer || missing 'PgBouncer 1.21 or later' 'not in the newest suite, or no apt'

@@ -1,6 +1,6 @@
 import { waitUntil } from '@holdfast/testkit'
 import type { Pool, PoolClient } from 'pg'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
+import { fromPg, type PgOptions } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast, type Holdfast, lockKey } from '../../packages/holdfast/src/index.ts'
 import type { LockOptions } from '../../packages/holdfast/src/entries/locks.ts'
 import { byHand } from '../harness/by-hand.ts'
@@ -11,9 +11,17 @@ interface Place {
   readonly url: string
   /** The same database through PgBouncer in transaction mode. */
   readonly pooledUrl: string
+  /** Through one that keeps track of prepared statements. */
+  readonly trackedUrl: string
 }
 
-type OpenContest = (place: Place) => Promise<Contest & AsyncDisposable>
+/** What stands between the client and the server. */
+export type Between = 'nothing' | 'PgBouncer' | 'a newer PgBouncer'
+
+export interface LockContest {
+  readonly through: Between
+  open(place: Place): Promise<Contest & AsyncDisposable>
+}
 
 const workers = 16
 const otherKeys = 1_000
@@ -31,11 +39,15 @@ interface Opened extends AsyncDisposable {
 }
 
 /** One pool, and Holdfast on it: both sides of a contest use the same connections. */
-async function open(url: string, size: number, locks: LockOptions = {}): Promise<Opened> {
+async function open(
+  url: string,
+  size: number,
+  { prepare, ...locks }: LockOptions & Pick<PgOptions, 'prepare'> = {},
+): Promise<Opened> {
   const pool = await openPool(url, size)
   return {
     pool,
-    hf: createHoldfast(fromPg(pool), { locks }),
+    hf: createHoldfast(fromPg(pool, prepare === undefined ? {} : { prepare }), { locks }),
     [Symbol.asyncDispose]: async () => await pool.end(),
   }
 }
@@ -43,24 +55,29 @@ async function open(url: string, size: number, locks: LockOptions = {}): Promise
 /** A contest of two operations on one pool. */
 function contest(
   name: string,
-  where: (place: Place) => string,
+  through: Between,
   sides: (opened: Opened) => { measured: Side; baseline: Side },
   bar?: number,
-): OpenContest {
-  return async (place) => {
-    const opened = await open(where(place), workers)
-    return {
-      name,
-      workers,
-      ...sides(opened),
-      ...(bar === undefined ? {} : { bar }),
-      [Symbol.asyncDispose]: opened[Symbol.asyncDispose],
-    }
+): LockContest {
+  return {
+    through,
+    async open(place) {
+      const prepare = through === 'a newer PgBouncer' ? 'tracked' : 'auto'
+      const opened = await open(urlOf(place, through), workers, { prepare })
+      return {
+        name,
+        workers,
+        ...sides(opened),
+        ...(bar === undefined ? {} : { bar }),
+        [Symbol.asyncDispose]: opened[Symbol.asyncDispose],
+      }
+    },
   }
 }
 
-const direct = (place: Place): string => place.url
-const pooled = (place: Place): string => place.pooledUrl
+function urlOf({ url, pooledUrl, trackedUrl }: Place, through: Between): string {
+  return through === 'nothing' ? url : through === 'PgBouncer' ? pooledUrl : trackedUrl
+}
 
 const guardOne = (hf: Holdfast<PoolClient>, label: string): Side => ({
   label,
@@ -74,7 +91,7 @@ const bareOne = (pool: Pool, label: string): Side => ({
 
 const guardVsBare = contest(
   'guard_vs_bare',
-  direct,
+  'nothing',
   ({ pool, hf }) => ({
     measured: guardOne(hf, 'guard, one random key'),
     baseline: bareOne(pool, 'BEGIN, SELECT pg_advisory_xact_lock($1), COMMIT'),
@@ -82,7 +99,7 @@ const guardVsBare = contest(
   0.9,
 )
 
-const guardVsBarePrepared = contest('guard_vs_bare_prepared', direct, ({ pool, hf }) => ({
+const guardVsBarePrepared = contest('guard_vs_bare_prepared', 'nothing', ({ pool, hf }) => ({
   measured: guardOne(hf, 'guard, one random key'),
   baseline: {
     label: 'the same by hand, the lock prepared by name',
@@ -93,12 +110,21 @@ const guardVsBarePrepared = contest('guard_vs_bare_prepared', direct, ({ pool, h
   },
 }))
 
-const guardVsBarePgBouncer = contest('guard_vs_bare_pgbouncer', pooled, ({ pool, hf }) => ({
+const guardVsBarePgBouncer = contest('guard_vs_bare_pgbouncer', 'PgBouncer', ({ pool, hf }) => ({
   measured: guardOne(hf, 'guard, one random key, through PgBouncer'),
   baseline: bareOne(pool, 'by hand, through PgBouncer'),
 }))
 
-const hotKey = contest('hot_key_vs_bare_hot_key', direct, ({ pool, hf }) => ({
+const guardVsBareTracked = contest(
+  'guard_vs_bare_pgbouncer_prepared',
+  'a newer PgBouncer',
+  ({ pool, hf }) => ({
+    measured: guardOne(hf, "guard, one random key, prepare: 'tracked', through PgBouncer"),
+    baseline: bareOne(pool, 'by hand, not prepared, through the same'),
+  }),
+)
+
+const hotKey = contest('hot_key_vs_bare_hot_key', 'nothing', ({ pool, hf }) => ({
   measured: {
     label: 'guard, everyone on one key',
     operation: async () => await hf.guard(lockKey('bench', 'hot'), emptyBody),
@@ -109,7 +135,7 @@ const hotKey = contest('hot_key_vs_bare_hot_key', direct, ({ pool, hf }) => ({
   },
 }))
 
-const tenKeys = contest('ten_keys_vs_one_by_one', direct, ({ pool, hf }) => {
+const tenKeys = contest('ten_keys_vs_one_by_one', 'nothing', ({ pool, hf }) => {
   const ten = (): number[] => Array.from({ length: 10 }, anyNumber)
   return {
     measured: {
@@ -130,8 +156,13 @@ const tenKeys = contest('ten_keys_vs_one_by_one', direct, ({ pool, hf }) => {
   }
 })
 
+const others: LockContest = {
+  through: 'nothing',
+  open: async ({ url }) => await besideQueue(url),
+}
+
 /** Guards of many keys, with and without a queue at one key that none of them wants. */
-const others: OpenContest = async ({ url }) => {
+async function besideQueue(url: string): Promise<Contest & AsyncDisposable> {
   // The queue sits in the same pool, as it would in a service; both conditions have room for it.
   const opened = await open(url, workers + queued)
   const observer = await open(url, 2, { watch: false })
@@ -182,11 +213,12 @@ const others: OpenContest = async ({ url }) => {
   }
 }
 
-export const lockContests: readonly OpenContest[] = [
+export const lockContests: readonly LockContest[] = [
   guardVsBare,
   others,
   guardVsBarePrepared,
   guardVsBarePgBouncer,
+  guardVsBareTracked,
   hotKey,
   tenKeys,
 ]

@@ -1,4 +1,10 @@
-import { databaseOf, startPgBouncer, startPostgres, urlWithDatabase } from '@holdfast/testkit'
+import {
+  databaseOf,
+  pgbouncerProgram,
+  startPgBouncer,
+  startPostgres,
+  urlWithDatabase,
+} from '@holdfast/testkit'
 import type { BenchScenario } from '../harness/bench-scenario.ts'
 import { type Comparison, compare, type Effort } from '../harness/compare.ts'
 import { meterOf } from '../harness/meter.ts'
@@ -26,14 +32,28 @@ export const locks: BenchScenario = {
     progress('starting PostgreSQL and PgBouncer')
     await using server = await startPostgres({ settings: { fsync: 'on', max_connections: '100' } })
     await using pgbouncer = await startPgBouncer(server)
+    const hasNewest = pgbouncerProgram('newest') !== undefined
+    if (!hasNewest)
+      progress(
+        'no newer PgBouncer here, so nothing is measured through it: npm run servers:engines',
+      )
+    await using tracking = await startPgBouncer(server, hasNewest ? { version: 'newest' } : {})
     const url = await server.createDatabase('bench')
     const pooledUrl = urlWithDatabase(pgbouncer.url(), databaseOf(url))
+    const trackedUrl = urlWithDatabase(tracking.url(), databaseOf(url))
+    const poolers = {
+      nothing: undefined,
+      PgBouncer: pgbouncer.pid,
+      'a newer PgBouncer': tracking.pid,
+    }
 
     const comparisons: Comparison[] = []
-    for (const open of lockContests) {
-      await using contest = await open({ url, pooledUrl })
+    for (const { through, open } of lockContests) {
+      if (through === 'a newer PgBouncer' && !hasNewest) continue
+      await using contest = await open({ url, pooledUrl, trackedUrl })
       const effort = short ? (contest.bar === undefined ? quickRest : quick) : full
-      const parts = { postmaster: server.pid, pooler: pgbouncer.pid }
+      const pooler = poolers[through]
+      const parts = { postmaster: server.pid, ...(pooler === undefined ? {} : { pooler }) }
       comparisons.push(...(await compare(contest, effort, progress, meterOf(parts))))
     }
     return { comparisons }

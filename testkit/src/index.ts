@@ -19,6 +19,7 @@ export { ends, sample } from './sample.ts'
 export { sendSignal } from './send-signal.ts'
 export {
   defaultVersion,
+  pgbouncerProgram,
   type PostgresVersion,
   postgresVersions,
   serversFolder,

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { serversFolder } from './server-binaries.ts'
+import { newestProgram, type ServerProgram, serversFolder } from './server-binaries.ts'
 
 /** Servers with InnoDB; see scripts/install-engines.sh. */
 export type InnodbServerName = 'mariadb-10' | 'mariadb-11' | 'mysql-9'
@@ -12,17 +12,12 @@ export const innodbServerNames: readonly InnodbServerName[] = [
 ]
 
 /** How a server is run. */
-export interface InnodbBinaries {
+export interface InnodbBinaries extends ServerProgram {
   readonly name: InnodbServerName
   readonly isMariadb: boolean
-  /** The program, and what stands before its own arguments. */
-  readonly file: string
-  readonly lead: readonly string[]
   /** Messages, and for MariaDB the tables of its own. */
   readonly share: string
 }
-
-const loader = 'usr/lib64/ld-linux-x86-64.so.2'
 
 /** Nothing if it is not installed here. */
 export function innodbBinaries(name: InnodbServerName): InnodbBinaries | undefined {
@@ -31,14 +26,11 @@ export function innodbBinaries(name: InnodbServerName): InnodbBinaries | undefin
     const share = '/usr/share/mysql'
     return existsSync(file) ? { name, isMariadb: true, file, lead: [], share } : undefined
   }
-  const folder = join(serversFolder(), name)
-  if (!existsSync(join(folder, 'installed'))) return undefined
   const isMariadb = name === 'mariadb-11'
-  const program = join(folder, 'usr/sbin', isMariadb ? 'mariadbd' : 'mysqld')
-  // It has come with a C library of its own, newer than the system's.
-  const lead = ['--library-path', join(folder, 'usr/lib/x86_64-linux-gnu'), program]
-  const share = join(folder, 'usr/share', isMariadb ? 'mariadb' : 'mysql')
-  return { name, isMariadb, file: join(folder, loader), lead, share }
+  const program = newestProgram(name, isMariadb ? 'mariadbd' : 'mysqld')
+  if (program === undefined) return undefined
+  const share = join(serversFolder(), name, 'usr/share', isMariadb ? 'mariadb' : 'mysql')
+  return { name, isMariadb, ...program, share }
 }
 
 /** What makes the tables of MariaDB's own, for a server that is started with `--bootstrap`. */

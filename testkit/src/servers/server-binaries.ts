@@ -43,8 +43,27 @@ export function postgresBinaries(version: PostgresVersion): string {
   return pick([fromSystem, fromNpm], 'initdb', `PostgreSQL ${version}`)
 }
 
-export function pgbouncerBinary(): string {
-  return onPath('pgbouncer', 'PgBouncer')
+/** A program, and what stands before its own arguments. */
+export interface ServerProgram {
+  readonly file: string
+  readonly lead: readonly string[]
+}
+
+/** Of the system, 1.18 or so; `newest` keeps track of prepared statements, and is nothing if it is not installed here. */
+export function pgbouncerProgram(which?: 'newest'): ServerProgram | undefined {
+  if (which === 'newest') return newestProgram('pgbouncer-1', 'pgbouncer')
+  return { file: onPath('pgbouncer', 'PgBouncer'), lead: [] }
+}
+
+/** One from Debian's newest suite, which has come with a C library of its own; see scripts/install-engines.sh. */
+export function newestProgram(name: string, program: string): ServerProgram | undefined {
+  const folder = join(serversFolder(), name)
+  if (!existsSync(join(folder, 'installed'))) return undefined
+  const libraries = join(folder, 'usr/lib/x86_64-linux-gnu')
+  return {
+    file: join(folder, 'usr/lib64/ld-linux-x86-64.so.2'),
+    lead: ['--library-path', libraries, join(folder, 'usr/sbin', program)],
+  }
 }
 
 export function etcdBinary(): string {

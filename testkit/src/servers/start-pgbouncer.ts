@@ -4,7 +4,7 @@ import { withClient } from '../create-database.ts'
 import { killAll, untilGone } from './end-of-server.ts'
 import { freePort } from './free-port.ts'
 import { type Guard, openGuard } from './guard.ts'
-import { pgbouncerBinary } from './server-binaries.ts'
+import { pgbouncerProgram } from './server-binaries.ts'
 import { serviceAccount } from './service-account.ts'
 import type { PostgresServer } from './start-postgres.ts'
 import { untilAnswering } from './until-answering.ts'
@@ -20,6 +20,8 @@ export interface StartPgBouncerOptions {
   readonly aliases?: Readonly<Record<string, string>>
   /** Further settings of its own: `{ server_login_retry: '1' }`. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Which one: `newest` keeps track of prepared statements. @defaultValue that of the system */
+  readonly version?: 'newest'
 }
 
 type Upstream = Pick<PostgresServer, 'host' | 'port' | 'user'>
@@ -51,7 +53,9 @@ export async function startPgBouncer(
   server: Upstream,
   options: StartPgBouncerOptions = {},
 ): Promise<PgBouncer> {
-  const file = pgbouncerBinary()
+  const program = pgbouncerProgram(options.version)
+  if (program === undefined) throw new Error('no newest PgBouncer: npm run servers:engines')
+  const { file, lead } = program
   const account = await serviceAccount()
   const guard = await openGuard('pgbouncer', account)
   const write = async (name: string, text: string): Promise<string> => {
@@ -69,7 +73,7 @@ export async function startPgBouncer(
       const config = await configure(server)
       const adminUrl = urlTo(server.user, port, 'pgbouncer')
       const serve = async (): Promise<string | undefined> => {
-        await guard.serve({ file, args: [config] })
+        await guard.serve({ file, args: [...lead, config] })
         return await untilAnswering(guard, adminUrl, async (client) => {
           const { rows } = await client.query<{ key: string; value: string }>('SHOW CONFIG')
           return rows.some((row) => row.key === 'conffile' && row.value === config)

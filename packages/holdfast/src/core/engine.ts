@@ -15,6 +15,11 @@ export interface Statement {
    * found out.
    */
   readonly columns?: readonly string[]
+  /**
+   * Of an opening: a shorter one for where it would be parsed every time, which costs more than what it does. It may
+   * grant less, and then has to be followed by a whole one.
+   */
+  readonly unprepared?: Statement
   /** What it touches; a sharded driver routes by it and has the server check it, a plain one ignores it. */
   readonly scopes?: readonly Scope[]
   /** On its own: if there is no connection within so many milliseconds, it is not sent any more, where a driver can. */

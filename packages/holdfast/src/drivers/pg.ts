@@ -36,7 +36,7 @@ import { takeAlone } from './parts/sole-client.ts'
 import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
 import { postgres } from '../engines/postgres/engine.ts'
-import { assertPrepare } from './parts/prepare-mode.ts'
+import { assertPrepare, type PrepareMode } from './parts/prepare-mode.ts'
 
 export type { PgClient, PgPool } from './pg/pg-pool.ts'
 
@@ -52,10 +52,12 @@ export interface PgOptions {
   /**
    * Whether statements of ours may be prepared by name: the one that opens a guard, and those that
    * run on their own and are planned longer than they run. `auto` does so on a connection that was
-   * seen to lead straight to the server, and never through a pooler.
+   * seen to lead straight to the server, and never through a pooler. `tracked` does so through a pooler too, if that
+   * keeps track of names: PgBouncer does since 1.21, unless its `max_prepared_statements` is 0. Each connection is
+   * asked once; through a pooler that does not, nothing is prepared.
    * @defaultValue 'auto'
    */
-  readonly prepare?: 'auto' | 'never'
+  readonly prepare?: PrepareMode
   /**
    * Longest wait for a connection of the pool. After it the call ends with POOL_STARVED, which says who
    * has them, or with CONNECTION_UNAVAILABLE if the server does not answer. @defaultValue '30 s'
@@ -80,10 +82,10 @@ export function fromPg<Pool extends PgPool>(
 ): SessionDriver<PgClientOf<Pool>> {
   assertPool(pool)
   const options = optionsGiven(given, pgOptions)
-  assertPrepare(options.prepare)
+  assertPrepare(options.prepare, ['auto', 'never', 'tracked'])
   type Tx = PgClientOf<Pool>
-  const openings = new PgOpenings(options.prepare !== 'never')
-  const prepared = new PgPrepared(options.prepare !== 'never')
+  const openings = new PgOpenings(options.prepare ?? 'auto')
+  const prepared = new PgPrepared(options.prepare ?? 'auto')
   const connects = new PgConnects(
     pool,
     durationMs(options.connectWithin ?? '30 s', 'connectWithin'),

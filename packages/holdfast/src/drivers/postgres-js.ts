@@ -70,7 +70,7 @@ export function fromPostgresJs<Sql extends PostgresJsSql | PostgresJsHandle>(
 ): SessionDriver<PostgresJsTransactionOf<Sql>> {
   assertSql(sql)
   const options = optionsGiven(given, postgresJsOptions)
-  assertPrepare(options.prepare)
+  assertPrepare(options.prepare, ['auto', 'never'])
   type Tx = PostgresJsTransactionOf<Sql>
   const run = runner(options.prepare ?? 'auto', databaseNames(sql))
   const answerMs = durationMs(options.answerWithin ?? '30 s', 'answerWithin')

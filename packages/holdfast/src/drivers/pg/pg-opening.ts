@@ -1,59 +1,86 @@
 import type { Row, Statement } from '../../core/driver.ts'
 import { sqlStateOf } from '../../core/sql-state.ts'
 import { rollbackText } from '../../engines/postgres/tx/transaction.ts'
+import type { PrepareMode } from '../parts/prepare-mode.ts'
+import { mayHaveNames, tracksNames } from './pg-names.ts'
 import { pipelineMessage, simpleMessage } from './pg-wire.ts'
-import { isWireClient, noColumns, sendOnWire, type WireClient } from './pg-wire-query.ts'
+import {
+  isWireClient,
+  noColumns,
+  type RowShape,
+  sendOnWire,
+  type WireClient,
+} from './pg-wire-query.ts'
 
 const unknownPreparedStatement = '26000'
+
+/** Of a connection: what is prepared on it, or why nothing is. */
+type Names = Set<string> | 'none' | 'to be asked'
 
 /**
  * BEGIN and the first statement of a transaction in one round trip: one pipeline of the extended
  * protocol with a single Sync, which every server and pooler understands.
  *
- * On a connection that leads straight to the server both are prepared once, since parsing them
- * costs more than running them. A pooler in transaction mode would hand the name to another server
- * connection; it is told by the process id it makes up. If the server forgot the statements
+ * Where statements may have names (`mayHaveNames`) both are prepared once, since parsing them costs more than running
+ * them; elsewhere a shorter statement is sent, if there is one. If the server forgot the statements
  * (DISCARD ALL), the opening is sent once more without names: it has done nothing yet.
  */
 export class PgOpenings {
-  /** What is prepared on which connection; absent for those not known to be direct. */
-  readonly #prepared = new WeakMap<object, Set<string>>()
-  readonly #mayPrepare: boolean
+  readonly #names = new WeakMap<object, Names>()
+  readonly #mode: PrepareMode
 
-  constructor(mayPrepare: boolean) {
-    this.#mayPrepare = mayPrepare
+  constructor(mode: PrepareMode) {
+    this.#mode = mode
   }
 
   /** Sends both, or nothing and `undefined` if this client or statement is not made for it. */
   send(client: unknown, begin: string, opening: Statement): Promise<readonly Row[]> | undefined {
     if (opening.columns === undefined || !isWireClient(client)) return undefined
-    return this.#send(client, begin, opening, opening.columns)
+    return this.#send(client, begin, opening)
   }
 
-  async #send(
-    client: WireClient,
-    begin: string,
-    opening: Statement,
-    columns: readonly string[],
-  ): Promise<readonly Row[]> {
-    const prepared = this.#prepared.get(client)
+  async #send(client: WireClient, begin: string, opening: Statement): Promise<readonly Row[]> {
+    const names = this.#names.get(client)
+    if (names === 'to be asked') {
+      this.#names.set(client, (await tracksNames(client)) ? new Set() : 'none')
+      return await this.#send(client, begin, opening)
+    }
+    if (names === undefined || names === 'none') {
+      const rows = await unnamed(client, begin, opening)
+      if (names === undefined) this.#names.set(client, this.#namesOf(client, rows))
+      return rows
+    }
     try {
-      const message = openingMessage(begin, opening, prepared)
-      const { rows } = await sendOnWire(client, message, { columns })
-      if (prepared !== undefined) prepared.add(begin).add(opening.text)
-      else if (this.#mayPrepare && Number(rows[0]?.['pid']) === client.processID) {
-        this.#prepared.set(client, new Set())
-      }
+      const message = openingMessage(begin, opening, names)
+      const { rows } = await sendOnWire(client, message, shapeOf(opening))
+      names.add(begin).add(opening.text)
       return rows
     } catch (error) {
-      if (prepared === undefined || sqlStateOf(error) !== unknownPreparedStatement) throw error
-      this.#prepared.delete(client)
+      if (sqlStateOf(error) !== unknownPreparedStatement) throw error
+      this.#names.delete(client)
       await sendOnWire(client, simpleMessage(rollbackText), noColumns)
-      const unnamed = openingMessage(begin, opening, undefined)
-      return (await sendOnWire(client, unnamed, { columns })).rows
+      return await unnamed(client, begin, opening)
     }
   }
+
+  #namesOf(client: WireClient, [row]: readonly Row[]): Names {
+    const may = mayHaveNames(this.#mode, client, row?.['pid'])
+    if (may === undefined) return 'to be asked'
+    return may ? new Set() : 'none'
+  }
 }
+
+async function unnamed(
+  client: WireClient,
+  begin: string,
+  opening: Statement,
+): Promise<readonly Row[]> {
+  const sent = opening.unprepared ?? opening
+  const message = openingMessage(begin, sent, undefined)
+  return (await sendOnWire(client, message, shapeOf(sent))).rows
+}
+
+const shapeOf = ({ columns = [] }: Statement): RowShape => ({ columns })
 
 function openingMessage(
   begin: string,

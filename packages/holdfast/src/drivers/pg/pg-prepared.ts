@@ -2,6 +2,8 @@ import { hash } from 'node:crypto'
 import type { Row, Statement } from '../../core/driver.ts'
 import { sqlStateOf } from '../../core/sql-state.ts'
 import { whichBackend } from '../../engines/postgres/tx/session.ts'
+import type { PrepareMode } from '../parts/prepare-mode.ts'
+import { mayHaveNames, tracksNames } from './pg-names.ts'
 import { pipelineMessage } from './pg-wire.ts'
 import {
   type Field,
@@ -12,11 +14,10 @@ import {
 } from './pg-wire-query.ts'
 
 /**
- * A connection that was used once, or that leads to a pooler, or one that leads straight to the server
- * with what is prepared on it: names, and the columns of each if they were not known before. The server
- * refuses a name when its columns are others now.
+ * A connection that was used once, or whose statements have no names (`mayHaveNames`), or what is prepared on it: names,
+ * and the columns of each if they were not known before. The server refuses a name when its columns are others now.
  */
-type Seen = 'once' | 'pooler' | Map<string, readonly Field[]>
+type Seen = 'once' | 'unnamed' | Map<string, readonly Field[]>
 
 /** More is not prepared: every one of them costs memory on the server. */
 const mostPerConnection = 100
@@ -25,20 +26,19 @@ const mostPerConnection = 100
 const outdated: ReadonlySet<string | undefined> = new Set(['26000', '0A000'])
 
 /**
- * Statements with a name that run on their own, prepared on connections that lead straight to the
- * server: planning them costs more than running them. A pooler in transaction mode would hand the name
- * to another server connection; it is told by the process id it makes up. That is asked for when a
- * connection is used a second time, unless the statement answers it anyway.
+ * Statements with a name that run on their own, prepared where they may be: planning them costs more than running them.
+ * Which server process it is, is asked for when a connection is used a second time, unless the statement answers it
+ * anyway.
  *
  * A name that the server does not know, or whose columns have changed, is refused before anything is
  * done, so the statement is sent once more without it.
  */
 export class PgPrepared {
   readonly #seen = new WeakMap<object, Seen>()
-  readonly #mayPrepare: boolean
+  readonly #mode: PrepareMode
 
-  constructor(mayPrepare: boolean) {
-    this.#mayPrepare = mayPrepare
+  constructor(mode: PrepareMode) {
+    this.#mode = mode
   }
 
   /** Sends it; `plainly` is how it is sent without a name. */
@@ -48,9 +48,10 @@ export class PgPrepared {
     plainly: () => Promise<readonly Row[]>,
   ): Promise<readonly Row[]> {
     const { name } = statement
-    if (name === undefined || !this.#mayPrepare || !canBePrepared(client)) return await plainly()
+    if (name === undefined || this.#mode === 'never' || !canBePrepared(client))
+      return await plainly()
     const seen = this.#seen.get(client)
-    if (seen === 'pooler') return await plainly()
+    if (seen === 'unnamed') return await plainly()
     if (seen === undefined || seen === 'once') {
       const asked = statement.columns?.includes('pid') === true
       if (seen === undefined && !asked) {
@@ -58,7 +59,8 @@ export class PgPrepared {
         return await plainly()
       }
       const rows = asked ? await plainly() : await askPid(client)
-      this.#seen.set(client, Number(rows[0]?.['pid']) === client.processID ? new Map() : 'pooler')
+      const may = mayHaveNames(this.#mode, client, rows[0]?.['pid']) ?? (await tracksNames(client))
+      this.#seen.set(client, may ? new Map() : 'unnamed')
       return asked ? rows : await this.query(client, statement, plainly)
     }
     const unique = uniqueName(name, statement.text)

@@ -15,12 +15,14 @@ export interface PipelinedStatement {
   readonly known: boolean
   /** The server is to say which columns come back. */
   readonly described?: boolean
+  /** The server is to forget it again. */
+  readonly once?: boolean
 }
 
 /** Each statement parsed if need be, bound and executed, then one Sync for all. */
 export function pipelineMessage(...statements: readonly PipelinedStatement[]): Buffer {
   const writer = new MessageWriter()
-  for (const { name, text, values, known, described } of statements) {
+  for (const { name, text, values, known, described, once } of statements) {
     if (!known) {
       // Closing what does not exist is no error; parsing what exists is one.
       if (name !== '') writer.begin('C').text('S').cString(name).end()
@@ -32,6 +34,7 @@ export function pipelineMessage(...statements: readonly PipelinedStatement[]): B
     writer.int16(0).end()
     if (described === true) writer.begin('D').text('P').cString('').end()
     writer.begin('E').cString('').int32(0).end()
+    if (once === true) writer.begin('C').text('S').cString(name).end()
   }
   return writer.begin('S').end().bytes()
 }

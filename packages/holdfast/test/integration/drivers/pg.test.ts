@@ -632,14 +632,14 @@ describe('what opens a guard', () => {
         return query(...args)
       }) as never
     })
-    for (const _ of ['not prepared', 'prepared']) {
+    // What opens it, ROLLBACK, and the query for who has it; not prepared, it does not wait, and what does follows.
+    for (const most of [4, fixture.database.throughPooler ? 4 : 3]) {
       sent = 0
       const error = await rejected(hf.guard(held, async () => expect.unreachable(), { wait: 200 }))
       expect(error.code).toBe('LOCK_TIMEOUT')
       const once = sent
       for (let n = 0; n < 3; n += 1) await hf.guard(key(), async () => undefined)
-      // What opens it, and ROLLBACK; then the look for who has it.
-      expect(once).toBeLessThanOrEqual(3)
+      expect(once).toBeLessThanOrEqual(most)
     }
   })
 })

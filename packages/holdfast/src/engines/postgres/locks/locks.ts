@@ -103,7 +103,40 @@ export function lockStatement(request: LockRequest): Statement {
 function oneLock(request: LockRequest, id: bigint, mode: LockMode): Statement {
   const values = [String(id), `${tokenLetter(mode)}${id},`, ...limitValues(request)]
   if (request.label !== undefined) values.push(labelMark + request.label)
-  return { ...named(request, 'one', mode), values, columns, scopes: scopesOf(request) }
+  const scopes = scopesOf(request)
+  const statement = { ...named(request, 'one', mode), values, columns, scopes }
+  return request.first ? { ...statement, unprepared: shortLock(request, id, mode) } : statement
+}
+
+const shortColumns = ['held', 'standby', 'level', 'pid'] as const
+
+/**
+ * One lock as the first of a transaction, for where it has to be parsed each time: functions and columns, because
+ * what is parsed costs several times what is done. It does not wait, and takes the lock before it is known
+ * whether that is worth anything; the transaction is over then anyway.
+ */
+function shortLock(request: LockRequest, id: bigint, mode: LockMode): Statement {
+  const { label, allowStaleSnapshot } = request
+  const values = [String(id), `,${tokenLetter(mode)}${id},`]
+  if (label !== undefined) values.push(labelMark + label)
+  const bits =
+    (mode === 'shared' ? 1 : 0) | (label === undefined ? 0 : 2) | (allowStaleSnapshot ? 4 : 0)
+  const text = (shortTexts[bits] ??= shortLockText(request, mode))
+  return { text, values, columns: shortColumns, scopes: scopesOf(request) }
+}
+
+const shortTexts: string[] = []
+
+function shortLockText({ label, allowStaleSnapshot }: LockRequest, mode: LockMode): string {
+  const taken = `CASE WHEN ${lockCall('try_', mode, parameter(1, 'int8'))} THEN ${parameter(2, 'text')} ELSE '' END`
+  const asked = [
+    `pg_catalog.set_config('holdfast.held', ${taken}, true)`,
+    'pg_catalog.pg_is_in_recovery()',
+    allowStaleSnapshot ? "''" : "pg_catalog.current_setting('transaction_isolation')",
+    'pg_catalog.pg_backend_pid()',
+    ...(label === undefined ? [] : [shown(applicationName, parameter(3, 'text'))]),
+  ]
+  return `SELECT ${asked.join(', ')}`
 }
 
 function oneLockText(request: LockRequest, mode: LockMode): string {
@@ -186,14 +219,17 @@ function limitText(request: LockRequest, first: number): string {
 /** 63 bytes in all: the caller's own name is shortened so that the lock's is always seen. */
 function labelEvents(request: LockRequest, firstLimit: number): string[] {
   if (request.label === undefined) return []
-  const current = "pg_catalog.current_setting('application_name')"
-  const own = request.first ? current : `pg_catalog.split_part(${current}, '${labelMark}', 1)`
+  const own = request.first
+    ? applicationName
+    : `pg_catalog.split_part(${applicationName}, '${labelMark}', 1)`
   const label = parameter(firstLimit + limitValues(request).length, 'text')
-  return [
-    silently(
-      `pg_catalog.set_config('application_name', pg_catalog.left(${own}, 24) ${cat} ${label}, true)`,
-    ),
-  ]
+  return [silently(shown(own, label))]
+}
+
+const applicationName = "pg_catalog.current_setting('application_name')"
+
+function shown(own: string, label: string): string {
+  return `pg_catalog.set_config('application_name', pg_catalog.textcat(pg_catalog.left(${own}, 24), ${label}), true)`
 }
 
 function lockCall(prefix: '' | 'try_', mode: LockMode, args: string): string {
@@ -293,6 +329,7 @@ const refusedBy: Readonly<Record<string, LockRefusal | undefined>> = {
 
 /** Reads the answer of `lockStatement`. */
 export function lockAnswer(row: Readonly<Record<string, unknown>>): LockAnswer {
+  if (isShort([row])) return shortAnswer(row)
   const [before = '', result = '', busy = ''] = String(row['answer']).split('|')
   const refused = refusedBy[result]
   const granted = refused === undefined ? parseTokens(result.slice(Math.max(1, before.length))) : []
@@ -303,6 +340,27 @@ export function lockAnswer(row: Readonly<Record<string, unknown>>): LockAnswer {
     granted,
     complete: granted.length > 0 && busy === '',
     pid: Number(row['pid']),
+  }
+}
+
+/** Whether that was the short statement, which does not wait. */
+export function isShort([row]: readonly Readonly<Record<string, unknown>>[]): boolean {
+  return row?.['held'] !== undefined
+}
+
+/** All its values are text. Somebody else has the lock where nothing is held. */
+function shortAnswer({ held, standby, level, pid }: Readonly<Record<string, unknown>>): LockAnswer {
+  const stale =
+    String(level).startsWith('read ') || level === '' ? undefined : 'LOCK_STALE_SNAPSHOT'
+  const refused = standby === 't' ? 'LOCK_ON_STANDBY' : stale
+  const granted = refused === undefined ? parseTokens(String(held)) : []
+  return {
+    refused,
+    before: [],
+    rowsBefore: [],
+    granted,
+    complete: granted.length > 0,
+    pid: Number(pid),
   }
 }
 

@@ -15,7 +15,7 @@ import type {
 import { ownTimeouts } from '../tx/wait-limit.ts'
 import { heldStatement, locksAreReal, markerStatement, stillHeld } from './lock-holders.ts'
 import { seenLocks } from './lock-order.ts'
-import { lockAnswer, type LockRequest, lockStatement } from './locks.ts'
+import { isShort, lockAnswer, type LockRequest, lockStatement } from './locks.ts'
 import { holdersOf, lookAtHolders } from './look-at-holders.ts'
 import type { Blocker } from '../../../core/events/event-map.ts'
 
@@ -48,10 +48,14 @@ class AdvisoryTaking<Tx> implements Taking<Tx> {
   ): Promise<LockAnswer> {
     if (opened === undefined) return await this.#ask(transaction, this.#request(terms))
     // What was sent together with BEGIN is in the transaction that BEGIN opened.
-    const answer = answerIn(await opened)
+    const rows = await opened
+    const answer = answerIn(rows)
     if (answer.refused !== undefined || terms.attempt || answer.complete)
       return await this.#proven(transaction, answer)
-    return await this.#heeding(transaction, this.#request(terms))
+    const request = this.#request(terms)
+    return isShort(rows)
+      ? await this.#ask(transaction, request)
+      : await this.#heeding(transaction, request)
   }
 
   #request(terms: LockTerms): LockRequest {
