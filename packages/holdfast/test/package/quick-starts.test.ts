@@ -8,10 +8,18 @@ import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { createDatabase, withClient } from '@holdfast/testkit'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type Block, blocksOf, type Page, proseLines, readPages, root } from '../docs/checks/pages.ts'
+import {
+  type Block,
+  blocksOf,
+  isQuickStart,
+  type Page,
+  proseLines,
+  readPages,
+  root,
+} from '../docs/checks/pages.ts'
 import { openShelf, type Run, type Shelf } from '../support/packed-shelf.ts'
 
-const pages = readPages().filter(({ path }) => path.startsWith('docs/start/'))
+const pages = readPages().filter(isQuickStart)
 /** In a brief run one page of each kind: by address, with a generated client, compiled. */
 const isChosen = ({ path }: Page): boolean =>
   process.env['HOLDFAST_BRIEF'] !== '1' || /postgres-js|prisma|nestjs/.test(path)
@@ -107,7 +115,8 @@ describe('the quick starts', () => {
       expect(first).toMatchObject({ passes: false })
       const told = blocksOf(page).filter(({ language }) => language === 'text')
       expect(told).toHaveLength(1)
-      for (const line of told[0]?.code.split('\n') ?? []) expect(first.output).toContain(line.trim())
+      for (const line of told[0]?.code.split('\n') ?? [])
+        expect(first.output).toContain(line.trim())
       expect(last.passes ? 'passes' : last.output).toBe('passes')
     },
   )
