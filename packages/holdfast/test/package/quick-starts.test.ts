@@ -148,3 +148,20 @@ describe('the quick starts', () => {
     expect(told.stdout).toBe('')
   })
 })
+
+describe('the checks go red', () => {
+  const pg = pages.find((page) => nameOf(page) === 'pg') as Page
+
+  test('for a fix that is none', { timeout: 180_000 }, async () => {
+    const text = pg.text.replace("hf.guard(lockKey('team', team), ", 'hf.transaction(')
+    expect(text).not.toBe(pg.text)
+    const { last } = await follow({ path: 'docs/start/no-fix.md', text })
+    expect(last.output).toMatch(/✗ race in /)
+  })
+
+  test('for a package that the page forgets to install', async () => {
+    const text = pg.text.replace('npm install holdfast pg', 'npm install holdfast')
+    const { first } = await follow({ path: 'docs/start/forgetful.md', text })
+    expect(first.output).toContain('ERR_MODULE_NOT_FOUND')
+  })
+})
