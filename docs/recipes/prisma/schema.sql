@@ -30,3 +30,16 @@ CREATE TABLE message (
   lease_until timestamptz
 );
 CREATE TABLE delivery (id serial PRIMARY KEY, message integer NOT NULL);
+CREATE TABLE api_call (id serial PRIMARY KEY, key text NOT NULL, minute text NOT NULL);
+CREATE TABLE api_minute (
+  key text NOT NULL,
+  minute text NOT NULL,
+  calls integer NOT NULL,
+  PRIMARY KEY (key, minute)
+);
+CREATE TABLE deploy (
+  id serial PRIMARY KEY,
+  environment text NOT NULL,
+  version text NOT NULL,
+  status text NOT NULL DEFAULT 'running'
+);

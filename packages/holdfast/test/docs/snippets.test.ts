@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { createDatabase } from '@holdfast/testkit'
 import { afterAll, describe, expect, inject, test } from 'vitest'
 import { execute } from './checks/execute.ts'
-import { type Block, blocksOf, isForUsers, readPages } from './checks/pages.ts'
+import { type Block, blocksOf, isForUsers, isQuickStart, readPages } from './checks/pages.ts'
 import { isRecipe } from './checks/recipes.ts'
 import { checkRegions, readRegion } from './checks/regions.ts'
 import { lastingLines, snippetOf } from './checks/snippets.ts'
@@ -16,8 +16,9 @@ import { openWorkshop, type Workshop } from './checks/workshop.ts'
 const blocks = readPages().filter(isForUsers).flatMap(blocksOf)
 
 describe('the snippets', () => {
-  // Those of the recipes are files of projects: see recipes.test.ts.
-  const workshop = openWorkshop(blocks.filter(({ page }) => !isRecipe({ path: page })))
+  // Those of the recipes and quick starts are files of projects, with tests of their own.
+  const isFile = (path: string): boolean => isRecipe({ path }) || isQuickStart({ path })
+  const workshop = openWorkshop(blocks.filter(({ page }) => !isFile(page)))
   afterAll(() => workshop[Symbol.dispose]())
 
   test('are type-checked', async () => {

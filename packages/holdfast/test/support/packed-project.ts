@@ -31,7 +31,7 @@ export async function pack(folder: string, into: string): Promise<Tarball> {
 }
 
 /** Where an installation would have put it. */
-async function unpack(tarball: string, into: string): Promise<void> {
+export async function unpack(tarball: string, into: string): Promise<void> {
   await mkdir(into, { recursive: true })
   await execute('tar', ['-xzf', tarball, '-C', into, '--strip-components', '1'])
 }

@@ -49,6 +49,11 @@ export function isForUsers({ path }: Page): boolean {
   )
 }
 
+/** Pages that are done block by block in an empty folder: see quick-starts.test.ts. */
+export function isQuickStart({ path }: Pick<Page, 'path'>): boolean {
+  return path.startsWith('docs/start/')
+}
+
 const notePattern = /^<!-- ([a-z]+): (.+) -->$/
 const fencePattern = /^```(\S*)\s*(.*)$/
 

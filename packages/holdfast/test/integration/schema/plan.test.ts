@@ -1,9 +1,11 @@
 /** The script for teams that apply migrations themselves. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { migrate as migrateDrizzle } from 'drizzle-orm/node-postgres/migrator'
 import { describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { inspectFiles } from '../../../src/schema/inspect.ts'
@@ -106,6 +108,36 @@ test('inside the transaction of a tool, a plan leaves its settings as they were'
     client.release()
   }
   expect(await migrateFiles(fromPg(fixture.pool), notes, { schema })).toMatchObject({ applied: [] })
+})
+
+/** As drizzle-kit leaves it: a journal, and a file that it names. */
+async function withDrizzle(script: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-drizzle-'))
+  const tag = '0000_holdfast'
+  const entries = [{ idx: 0, version: '7', when: 1, tag, breakpoints: true }]
+  try {
+    await mkdir(join(folder, 'meta'))
+    await writeFile(join(folder, `${tag}.sql`), script)
+    const journal = { version: '7', dialect: 'postgresql', entries }
+    await writeFile(join(folder, 'meta/_journal.json'), JSON.stringify(journal))
+    // A schema for each, because Drizzle skips what is older than its last migration.
+    const migrationsSchema = newSchema()
+    await migrateDrizzle(drizzle(fixture.pool), { migrationsFolder: folder, migrationsSchema })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+test("Drizzle's migrator applies it as a migration of its own, or undoes all of it", async () => {
+  const [made, occupied] = [newSchema(), newSchema()]
+  await withDrizzle(planFiles(notes, { schema: made, transaction: false }))
+  const driver = fromPg(fixture.pool)
+  expect(await migrateFiles(driver, notes, { schema: made })).toMatchObject({ applied: [] })
+  await fixture.observer.query(`CREATE SCHEMA ${quoted(occupied)} CREATE TABLE theirs ()`)
+  const refused = withDrizzle(planFiles(notes, { schema: occupied, transaction: false }))
+  await expect(refused).rejects.toMatchObject({
+    cause: { message: expect.stringMatching(/not made by Holdfast/) },
+  })
 })
 
 test('a name that looks like SQL stays a name', async () => {
