@@ -122,10 +122,12 @@ function wrongIn(
 ): string | undefined {
   if (there !== 0 && there !== 2) return 'a half of what it wrote is there'
   if (wasTold && there === 0) return 'it was told that it is done, and nothing is there'
-  const isCommit = commits.test(command)
+  const mayCommit = commits.test(command)
+  // What is prepared is not done yet; a client may have sent the order to do it right behind.
+  const isCommit = mayCommit && !command.startsWith('prepare ')
   if (isCommit && cut === 'unheard' && there === 0)
     return 'COMMIT was answered, and nothing is there'
-  if ((!isCommit || cut === 'unsent') && there === 2 && !wasTold)
+  if ((!mayCommit || cut === 'unsent') && there === 2 && !wasTold)
     return 'COMMIT had not arrived, and it is there'
   return undefined
 }

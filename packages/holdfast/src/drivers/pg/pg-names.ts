@@ -1,3 +1,4 @@
+import { preparedAs } from '../../engines/postgres/tx/session.ts'
 import type { PrepareMode } from '../parts/prepare-mode.ts'
 import { pipelineMessage } from './pg-wire.ts'
 import { sendOnWire, type WireClient } from './pg-wire-query.ts'
@@ -19,20 +20,14 @@ export function mayHaveNames(
 }
 
 const probe = 'holdfast_probe'
-const seen = { columns: ['seen'] } as const
 
 /** A pooler that keeps track of names gives the server others than its clients', so the server does not know ours. */
 export async function tracksNames(client: WireClient): Promise<boolean> {
+  const { text, values, columns = [] } = preparedAs(probe)
   // One message, which no pooler spreads over several servers.
-  const message = pipelineMessage({
-    name: probe,
-    text: 'SELECT pg_catalog.count(*)::pg_catalog.text AS seen FROM pg_catalog.pg_prepared_statements WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text',
-    values: [probe],
-    known: false,
-    once: true,
-  })
+  const message = pipelineMessage({ name: probe, text, values, known: false, once: true })
   try {
-    const { rows } = await sendOnWire(client, message, seen)
+    const { rows } = await sendOnWire(client, message, { columns })
     return rows[0]?.['seen'] === '0'
   } catch {
     // What is wrong with the connection is seen by whoever uses it next.

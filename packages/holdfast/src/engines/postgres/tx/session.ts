@@ -7,6 +7,15 @@ export const whichBackend: Statement = {
   values: [],
 }
 
+/** How many statements this session has prepared by that name: one or none, as the server knows them. */
+export function preparedAs(name: string): Statement {
+  return {
+    text: 'SELECT pg_catalog.count(*)::pg_catalog.text AS seen FROM pg_catalog.pg_prepared_statements WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.text',
+    values: [name],
+    columns: ['seen'],
+  }
+}
+
 /**
  * For a session that must be seen to be dead soon: a client whose machine is gone is noticed within
  * about `ms`, and being idle is no reason to be ended. Both last as long as the session.
