@@ -280,6 +280,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
   'tx/session.ts': {
     keepWatch: () => session.keepWatch(5),
     listenText: () => session.listenText('c'),
+    preparedAs: () => session.preparedAs('n'),
   },
   'shards/moves.ts': {
     moveStep: () => moves.moveStep(schema, 'publish_move', 'i'),

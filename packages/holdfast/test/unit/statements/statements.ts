@@ -67,6 +67,7 @@ const noStatements: Readonly<Record<string, readonly string[]>> = {
     'marker',
     'wantedRows',
     'keysJson',
+    'isShort',
     'lockAnswer',
     'rowsToken',
     'heldBy',
