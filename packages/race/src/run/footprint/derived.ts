@@ -11,6 +11,8 @@ export interface Derived {
   readonly beyond?: string
   /** Code that it ran may have left something in the session. */
   readonly leaves?: boolean
+  /** What may have run several statements inside, and counts as one because that was asked for: `take()`. */
+  readonly countsAsOne?: string
   /** Nobody knows the level of its session any more: it depends on everything, and no order is proven by it. */
   readonly levelInDoubt?: boolean
 }

@@ -28,6 +28,7 @@ import { releasedKeys } from './session-locks.ts'
 import { isSteady, resolveNames } from '../statement/names.ts'
 import type { Observed } from './observed.ts'
 import { givesKey, narrowed } from './row-object.ts'
+import { runsInside } from '../statement/runs-inside.ts'
 import { withSnapshot } from './snapshot-taken.ts'
 import { type StatementShape, shapeOf, unread } from '../statement/statement-shape.ts'
 import {
@@ -102,7 +103,15 @@ export async function createFootprintReader(
     const shapes = statements.map((text) => (isRead(text) ? shapeOf(text) : unread()))
     const leaves = leavesBehind(settlement, shapes, catalogue, record.prepared)
     const found = await derived(observed, shapes)
-    return { ...followLevel(found, shapes, settlement.unit, record, catalogue), leaves }
+    const countsAsOne =
+      functions === 'atomic'
+        ? runsInside(settlement, shapes, catalogue, record.prepared)
+        : undefined
+    return {
+      ...followLevel(found, shapes, settlement.unit, record, catalogue),
+      leaves,
+      ...(countsAsOne !== undefined && { countsAsOne }),
+    }
   }
 
   async function derived(observed: Observed, shapes: readonly StatementShape[]): Promise<Derived> {

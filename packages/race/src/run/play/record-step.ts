@@ -49,18 +49,20 @@ export async function recordStep(play: Play, { lane, settlement }: Return): Prom
   }
   noteDeadlock(play, lane, draft)
   draft.parameters = settlement.unit.parameters
-  const { footprint, idle, beyond, leaves, levelInDoubt } = await play.setting.reader.derive({
-    settlement,
-    pid: connection.pid,
-    open: connection.phase !== 'closing' && connection.phase !== 'closed',
-    record: lane.record,
-    isPlain: connection.facts.isPlain,
-    waitedFor: lane.waitedFor,
-  })
+  const { footprint, idle, beyond, leaves, levelInDoubt, countsAsOne } =
+    await play.setting.reader.derive({
+      settlement,
+      pid: connection.pid,
+      open: connection.phase !== 'closing' && connection.phase !== 'closed',
+      record: lane.record,
+      isPlain: connection.facts.isPlain,
+      waitedFor: lane.waitedFor,
+    })
   draft.footprint = footprint
   if (leaves === true) play.leaving.add(connection)
   if (beyond !== undefined) noteBeyond(play, lane.flow, beyond)
   if (levelInDoubt === true) noteLevel(play, lane.flow)
+  if (countsAsOne !== undefined) noteOne(play, countsAsOne)
   if (!settlement.held) return finish(play, lane)
   if (play.setting.split && !idle) {
     draft.half = 'execute'
@@ -87,6 +89,14 @@ function noteBeyond(play: Play, flow: number, beyond: string): void {
 
 function noteLevel(play: Play, flow: number): void {
   play.uncontrolled ??= `A statement of ${nameOf(play, flow)} may have changed the isolation level of its session in a way that is not followed: by set_config() or in a function, in a string of several statements, or before a ROLLBACK TO. Set it in a statement of its own: BEGIN ISOLATION LEVEL …, or SET.`
+}
+
+function noteOne(play: Play, what: string): void {
+  note(
+    play,
+    'counted-as-one',
+    `Counted as one statement, by functions: 'atomic': ${what}; orders in which others act inside were not run`,
+  )
 }
 
 /** A deadlock that the server's own detector found before we ended it. */

@@ -34,6 +34,13 @@ export function beyond(shape: StatementShape, catalogue: Catalogue): string | un
   return shape.reads.find((read) => isSequence(read, catalogue))?.name
 }
 
+/** Functions and triggers that it runs itself, by bare name. */
+export function routinesOf(shape: StatementShape, catalogue: Catalogue): readonly string[] {
+  return [...shape.calls, ...unnamed(shape, catalogue)].filter((name) =>
+    catalogue.routines.has(name),
+  )
+}
+
 /** The same of the functions and triggers that it runs. */
 export function beyondInside(shape: StatementShape, catalogue: Catalogue): string | undefined {
   return inRoutines([...shape.calls, ...unnamed(shape, catalogue)], catalogue)
