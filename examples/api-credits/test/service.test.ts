@@ -18,7 +18,10 @@ beforeAll(async () => {
   ;({ url: databaseUrl } = await testDatabase())
   pool = new pg.Pool({ connectionString: databaseUrl })
   await migrate(fromPg(pool))
-  service = await startService(databaseUrl, { MODEL_MS: '5', NODE_OPTIONS: `--import=${fromSource}` })
+  service = await startService(databaseUrl, {
+    MODEL_MS: '5',
+    NODE_OPTIONS: `--import=${fromSource}`,
+  })
 })
 
 afterAll(async () => {
@@ -40,10 +43,7 @@ async function post(
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-async function balance(
-  book: string,
-  user: string,
-): Promise<Record<string, unknown> | undefined> {
+async function balance(book: string, user: string): Promise<Record<string, unknown> | undefined> {
   const { rows } = await pool.query(
     'SELECT debited::int, held::int FROM holdfast.balances WHERE book = $1 AND key = $2',
     [book, user],

@@ -36,8 +36,7 @@ export function assumedNotes(known: KnownOf): string[] {
 }
 
 /** What to do about a pair that is undecided for what functions and triggers run inside, and nothing else. */
-export const atomicNext =
-  "In a hunt, that is --functions atomic, or functions: 'atomic' of hunt()."
+export const atomicNext = "In a hunt, that is --functions atomic, or functions: 'atomic' of hunt()."
 
 /** Of the pairs that are refuted only if functions and triggers are as one statement. */
 export function atomicNotes(names: readonly string[]): string[] {

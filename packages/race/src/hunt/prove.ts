@@ -1,4 +1,5 @@
 /** One pair after the other under the explorer, and what its report means here. */
+import { orAsOne } from '../core/as-one.ts'
 import type { Note, Place, Report } from '../core/model.ts'
 import { uncertain } from '../report/coverage-words.ts'
 import { differenceOf, faultOf } from '../report/difference.ts'
@@ -161,7 +162,7 @@ export function proofOf(
 function onlyInside({ notes, coverage }: Report): Note | undefined {
   if (coverage.missBound !== undefined) return undefined
   const open = notes.filter(({ kind }) => uncertain.has(kind))
-  return open.every(({ kind }) => kind === 'several-statements') ? open[0] : undefined
+  return open.every(({ message }) => message.includes(orAsOne)) ? open[0] : undefined
 }
 
 function placesOf({ failure }: Report): readonly Place[] {

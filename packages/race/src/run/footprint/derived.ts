@@ -2,13 +2,20 @@ import type { Footprint, Touch } from '../../core/model.ts'
 import type { Settlement } from '../../gate/unit.ts'
 import type { TransactionRecord } from './transaction-record.ts'
 
+/** What no footprint tells. */
+export interface Beyond {
+  readonly what: string
+  /** A function or a trigger looks at it, and not the statement itself. */
+  readonly isInside: boolean
+}
+
 /** What a step turned out to be. */
 export interface Derived {
   readonly footprint: Footprint
   /** It is executed and held, and committing it now would be noticed by nobody. */
   readonly idle: boolean
   /** What it looked at that no footprint tells: no order is proven by it. */
-  readonly beyond?: string
+  readonly beyond?: Beyond
   /** Code that it ran may have left something in the session. */
   readonly leaves?: boolean
   /** What may have run several statements inside, and counts as one because that was asked for: `take()`. */

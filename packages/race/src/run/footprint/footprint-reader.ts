@@ -3,7 +3,15 @@ import { beyond, beyondInside } from '../statement/beyond.ts'
 import { type Catalogue, readCatalogue, readStamp } from '../catalogue/catalogue.ts'
 import type { Control } from '../connection/control.ts'
 import { type Held, holdsNothing, mergedRelations, nothingHeld, readHeld } from './held.ts'
-import { type Derived, ended, howItEnds, joinFootprints, local, unknown } from './derived.ts'
+import {
+  type Beyond,
+  type Derived,
+  ended,
+  howItEnds,
+  joinFootprints,
+  local,
+  unknown,
+} from './derived.ts'
 import {
   anythingInside,
   asFootprint,
@@ -156,13 +164,15 @@ export async function createFootprintReader(
     }
   }
 
-  function farOf(shape: StatementShape): string | undefined {
-    const far = beyond(shape, catalogue)
-    return far ?? (functions === 'atomic' ? undefined : beyondInside(shape, catalogue))
+  function farOf(shape: StatementShape): Beyond | undefined {
+    const own = beyond(shape, catalogue)
+    if (own !== undefined) return { what: own, isInside: false }
+    const inside = functions === 'atomic' ? undefined : beyondInside(shape, catalogue)
+    return inside === undefined ? undefined : { what: inside, isInside: true }
   }
 
   /** It looks where no lock tells: it depends on everything, and its flow is to say so. */
-  function openTo(beyond: string, { settlement, record }: Observed): Derived {
+  function openTo(beyond: Beyond, { settlement, record }: Observed): Derived {
     if (settlement.before === 'I') record.clear()
     return { ...unknown(settlement, record), beyond }
   }
@@ -188,7 +198,7 @@ export async function createFootprintReader(
       return made(observed, shape, guess, nothingHeld, true)
     }
     const after = await held(pid)
-    if (after.far !== undefined) return openTo(after.far, observed)
+    if (after.far !== undefined) return openTo({ what: after.far, isInside: false }, observed)
     const isOpen = tellsOthers(shape) || (shape.kind === 'unknown' && !observable.has(shape.verb))
     const names = resolveNames(shape, catalogue, after)
     const touched = observedTouches(shape, names, catalogue, record.held, after)

@@ -1,6 +1,7 @@
+import { orAsOne } from '../../core/as-one.ts'
 import type { Choice, Step } from '../../core/model.ts'
 import { crash } from './crash.ts'
-import { joinFootprints } from '../footprint/derived.ts'
+import { type Beyond, joinFootprints } from '../footprint/derived.ts'
 import type { DraftStep, Lane, Return } from './lane.ts'
 import { loseSession } from './lose-session.ts'
 import { nameOf, note, type Play } from './play.ts'
@@ -83,8 +84,9 @@ async function finish(play: Play, lane: Lane): Promise<void> {
   if (lane.choice?.action === 'lose-answer') await crash(play, lane.flow)
 }
 
-function noteBeyond(play: Play, flow: number, beyond: string): void {
-  play.uncontrolled ??= `A statement of ${nameOf(play, flow)} uses ${beyond}: what that says or does is no part of what is compared and put in order. It depends on what others do at that moment, on another database, or on a sequence, and orders that differ only there are not told apart.`
+function noteBeyond(play: Play, flow: number, { what, isInside }: Beyond): void {
+  const next = isInside ? ` Keep it out of the function, or ${orAsOne}.` : ''
+  play.uncontrolled ??= `A statement of ${nameOf(play, flow)} uses ${what}: what that says or does is no part of what is compared and put in order. It depends on what others do at that moment, on another database, or on a sequence, and orders that differ only there are not told apart.${next}`
 }
 
 function noteLevel(play: Play, flow: number): void {

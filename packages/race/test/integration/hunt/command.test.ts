@@ -97,7 +97,9 @@ describe('of a suite that passes', () => {
     expect(open.out).toContain('--functions atomic')
     const { verdicts, out, json } = await verdictsOf(['--functions', 'atomic'], suite, inFunction)
     expect(verdicts).toEqual(racy)
-    expect(out.replaceAll(/\s+/g, ' ')).toMatch(/note functions: 'atomic': .* POST \/cards × itself/)
+    expect(out.replaceAll(/\s+/g, ' ')).toMatch(
+      /note functions: 'atomic': .* POST \/cards × itself/,
+    )
     expect(json.functions).toBe('atomic')
   })
 
