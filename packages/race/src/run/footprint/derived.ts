@@ -1,13 +1,7 @@
 import type { Footprint, Touch } from '../../core/model.ts'
 import type { Settlement } from '../../gate/unit.ts'
+import type { Beyond } from '../statement/beyond.ts'
 import type { TransactionRecord } from './transaction-record.ts'
-
-/** What no footprint tells. */
-export interface Beyond {
-  readonly what: string
-  /** A function or a trigger looks at it, and not the statement itself. */
-  readonly isInside: boolean
-}
 
 /** What a step turned out to be. */
 export interface Derived {
@@ -19,7 +13,7 @@ export interface Derived {
   /** Code that it ran may have left something in the session. */
   readonly leaves?: boolean
   /** What may have run several statements inside, and counts as one because that was asked for: `take()`. */
-  readonly countsAsOne?: string
+  readonly countsAsOne?: string | undefined
   /** Nobody knows the level of its session any more: it depends on everything, and no order is proven by it. */
   readonly levelInDoubt?: boolean
 }

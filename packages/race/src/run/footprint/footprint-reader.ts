@@ -1,17 +1,9 @@
 import type { Footprint } from '../../core/model.ts'
-import { beyond, beyondInside } from '../statement/beyond.ts'
+import { type Beyond, beyond } from '../statement/beyond.ts'
 import { type Catalogue, readCatalogue, readStamp } from '../catalogue/catalogue.ts'
 import type { Control } from '../connection/control.ts'
 import { type Held, holdsNothing, mergedRelations, nothingHeld, readHeld } from './held.ts'
-import {
-  type Beyond,
-  type Derived,
-  ended,
-  howItEnds,
-  joinFootprints,
-  local,
-  unknown,
-} from './derived.ts'
+import { type Derived, ended, howItEnds, joinFootprints, local, unknown } from './derived.ts'
 import {
   anythingInside,
   asFootprint,
@@ -76,6 +68,7 @@ export async function createFootprintReader(
   control: Control,
   functions: 'open' | 'atomic' = 'open',
 ): Promise<FootprintReader> {
+  const atomic = functions === 'atomic'
   let catalogue: Catalogue = await readCatalogue(control)
   const sightings = new Map<string, Sighting>()
 
@@ -111,15 +104,10 @@ export async function createFootprintReader(
     const shapes = statements.map((text) => (isRead(text) ? shapeOf(text) : unread()))
     const leaves = leavesBehind(settlement, shapes, catalogue, record.prepared)
     const found = await derived(observed, shapes)
-    const countsAsOne =
-      functions === 'atomic'
-        ? runsInside(settlement, shapes, catalogue, record.prepared)
-        : undefined
-    return {
-      ...followLevel(found, shapes, settlement.unit, record, catalogue),
-      leaves,
-      ...(countsAsOne !== undefined && { countsAsOne }),
-    }
+    const { prepared } = record
+    const countsAsOne = atomic ? runsInside(settlement, shapes, catalogue, prepared) : undefined
+    const followed = followLevel(found, shapes, settlement.unit, record, catalogue)
+    return { ...followed, leaves, countsAsOne }
   }
 
   async function derived(observed: Observed, shapes: readonly StatementShape[]): Promise<Derived> {
@@ -134,7 +122,7 @@ export async function createFootprintReader(
     if (!settlement.answer.error)
       for (const { prepares } of shapes)
         if (prepares) record.prepared.set(prepares.name, prepares.shape)
-    const [far] = shapes.flatMap((one) => farOf(one) ?? [])
+    const [far] = shapes.flatMap((one) => beyond(one, catalogue, !atomic) ?? [])
     if (far !== undefined) return openTo(far, observed)
     if (shapes.length > 1) return opening(observed, shapes) ?? several(observed, shapes)
     if (settlement.answer.error && shape.kind !== 'commit') return failed(observed, shape)
@@ -164,17 +152,10 @@ export async function createFootprintReader(
     }
   }
 
-  function farOf(shape: StatementShape): Beyond | undefined {
-    const own = beyond(shape, catalogue)
-    if (own !== undefined) return { what: own, isInside: false }
-    const inside = functions === 'atomic' ? undefined : beyondInside(shape, catalogue)
-    return inside === undefined ? undefined : { what: inside, isInside: true }
-  }
-
   /** It looks where no lock tells: it depends on everything, and its flow is to say so. */
-  function openTo(beyond: Beyond, { settlement, record }: Observed): Derived {
+  function openTo(far: Beyond, { settlement, record }: Observed): Derived {
     if (settlement.before === 'I') record.clear()
-    return { ...unknown(settlement, record), beyond }
+    return { ...unknown(settlement, record), beyond: far }
   }
 
   async function statement(observed: Observed, shape: StatementShape): Promise<Derived> {
@@ -228,12 +209,9 @@ export async function createFootprintReader(
     const late = runsLate.has(verb) ? record.runLate() : []
     const { isolation } = record
     const derived = unknown(settlement, record)
-    if (functions === 'atomic') return derived
-    const parts = partsOf(
-      { ...inside, parts: [...inside.parts, ...late], forgotten: undefined },
-      isolation,
-      [],
-    )
+    if (atomic) return derived
+    const all = { ...inside, parts: [...inside.parts, ...late], forgotten: undefined }
+    const parts = partsOf(all, isolation, [])
     return parts ? { ...derived, footprint: { ...derived.footprint, parts } } : derived
   }
 
@@ -281,7 +259,7 @@ export async function createFootprintReader(
     const touched = inRows(found, shape, observed, after)
     const wroteNothing = touchedNothing(shape, settlement.answer) && touched.plain
     // What is proven in another way is taken as its locks tell.
-    const isKnown = found.plain || functions === 'atomic'
+    const isKnown = found.plain || atomic
     const inside = isKnown
       ? nothingInside
       : lookInside(settlement, shape, found, catalogue, record.prepared)
@@ -318,7 +296,7 @@ export async function createFootprintReader(
     if (touched) record.add({ ...touched, writes: [] }, record.held)
     // An error tells what was seen by then.
     const inside =
-      touched || functions === 'atomic'
+      touched || atomic
         ? nothingInside
         : lookInsideUnseen(settlement, shape, catalogue, record.prepared)
     const parts = partsOf({ ...inside, forgotten: undefined }, record.isolation, [])
