@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import { isHoldfastError } from 'holdfast'
 import type { Api } from './plan.ts'
 
-const statusOf = { 'not-enough-credits': 402, 'already-done': 409 } as const
+const statusOf = { 'not-enough-credits': 402, 'in-progress': 409, 'already-done': 409 } as const
 
 /**
  * `POST /users/:id/calls` and `POST /users/:id/completions` with `{ "prompt": "…" }`. The client

@@ -27,16 +27,23 @@ async function useCall(userId: string, requestId: string): Promise<CallAnswer> {
 // #region completion
 const credits = hf.credits({ name: 'ai-credits' })
 
-/** No lock and no connection is held while the model thinks; if the process dies, the hold ends. */
+/**
+ * No lock and no connection is held while the model thinks. The lease keeps the same request from being worked on twice at
+ * once; if the process dies, lease and hold end by themselves.
+ */
 async function complete(
   userId: string,
   requestId: string,
   prompt: string,
 ): Promise<CompletionAnswer> {
+  await using lease = await hf.leases.tryAcquire(`completion ${userId} ${requestId}`, {
+    ttl: settings.leaseTtl,
+  })
+  if (lease === undefined) return { ok: false, why: 'in-progress' }
   const hold = { estimate: estimatedCredits, ttl: settings.holdTtl, operationId: requestId }
   try {
     return await credits.withHold(userId, hold, async ({ signal, settle }) => {
-      const answer = await think(prompt, signal)
+      const answer = await think(prompt, AbortSignal.any([signal, lease.signal]))
       await settle(answer.cost)
       return { ok: true, ...answer }
     })

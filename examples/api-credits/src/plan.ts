@@ -21,7 +21,7 @@ export type CallAnswer =
 /** The answer to a completion. */
 export type CompletionAnswer =
   | { readonly ok: true; readonly text: string; readonly cost: number }
-  | { readonly ok: false; readonly why: 'not-enough-credits' | 'already-done' }
+  | { readonly ok: false; readonly why: 'not-enough-credits' | 'in-progress' | 'already-done' }
 
 /** What the service does, in one of the two ways. */
 export interface Api {

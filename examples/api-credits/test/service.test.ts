@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../../packages/holdfast/src/drivers/pg.ts'
@@ -6,17 +7,21 @@ import { createHoldfast } from '../../../packages/holdfast/src/index.ts'
 import { migrate } from '../../../packages/holdfast/src/schema/index.ts'
 import { testDatabase } from '../../../packages/holdfast/test/support/database.ts'
 import { type Service, startService } from '../demo/start-service.ts'
-import { monthlyCalls, welcomeCredits } from '../src/plan.ts'
+import { estimatedCredits, monthlyCalls, welcomeCredits } from '../src/plan.ts'
 import { fromSource } from './from-source.ts'
 
+let databaseUrl: string
 let service: Service
 let pool: pg.Pool
 
 beforeAll(async () => {
-  const { url } = await testDatabase()
-  pool = new pg.Pool({ connectionString: url })
+  ;({ url: databaseUrl } = await testDatabase())
+  pool = new pg.Pool({ connectionString: databaseUrl })
   await migrate(fromPg(pool))
-  service = await startService(url, { MODEL_MS: '5', NODE_OPTIONS: `--import=${fromSource}` })
+  service = await startService(databaseUrl, {
+    MODEL_MS: '5',
+    NODE_OPTIONS: `--import=${fromSource}`,
+  })
 })
 
 afterAll(async () => {
@@ -28,8 +33,9 @@ async function post(
   path: string,
   body: unknown = {},
   id: string | null = randomUUID(),
+  { url } = service,
 ): Promise<{ status: number; body: Record<string, unknown> }> {
-  const response = await fetch(`${service.url}/users/${path}`, {
+  const response = await fetch(`${url}/users/${path}`, {
     method: 'POST',
     headers: id === null ? {} : { 'idempotency-key': id },
     body: typeof body === 'string' ? body : JSON.stringify(body),
@@ -37,7 +43,7 @@ async function post(
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-async function balance(book: string, user: string): Promise<Record<string, unknown>> {
+async function balance(book: string, user: string): Promise<Record<string, unknown> | undefined> {
   const { rows } = await pool.query(
     'SELECT debited::int, held::int FROM holdfast.balances WHERE book = $1 AND key = $2',
     [book, user],
@@ -88,6 +94,28 @@ describe('completions', () => {
       status: 402,
       body: { error: 'not-enough-credits' },
     })
+  })
+
+  test('are worked on by one process at a time, and by another one if that dies', async () => {
+    const [user, id] = [randomUUID(), randomUUID()]
+    const credits = createHoldfast(fromPg(pool)).credits({ name: 'ai-credits' })
+    await credits.grant(user, welcomeCredits, { operationId: 'welcome' })
+    const slow = { MODEL_MS: '600000', LEASE_TTL: '1 s', NODE_OPTIONS: `--import=${fromSource}` }
+    const doomed = await startService(databaseUrl, slow)
+    const lost = post(`${user}/completions`, { prompt }, id, doomed).catch(() => undefined)
+    await waitUntil('its model thinks', async () =>
+      (await balance('ai-credits', user))?.['held'] === estimatedCredits ? true : undefined,
+    )
+    const again = () => post(`${user}/completions`, { prompt }, id)
+    expect(await again()).toEqual({ status: 409, body: { error: 'in-progress' } })
+    await doomed.kill()
+    await lost
+    const { body } = await waitUntil('its lease is over', async () => {
+      const answer = await again()
+      return answer.status === 409 ? undefined : answer
+    })
+    expect(body).toEqual({ text: expect.any(String), cost: 26 })
+    expect(await balance('ai-credits', user)).toEqual({ debited: 26, held: 0 })
   })
 
   test.each(['', '{}', '{"prompt":1}', 'null', '['])('refuse the body %j', async (body) => {

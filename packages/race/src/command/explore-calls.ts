@@ -39,6 +39,8 @@ export interface ExploreCallsOptions {
   readonly heard?: readonly Heard[]
   /** `recorded` (default): nothing is sent to other machines. `send`: everything is. */
   readonly elsewhere?: 'recorded' | 'send'
+  /** `atomic`: SQL functions and triggers count as one statement each; see `explore()`. Default `open`. */
+  readonly functions?: 'open' | 'atomic'
   readonly budget?: {
     /** Runs; default 2,000. */
     readonly schedules?: number
@@ -54,7 +56,7 @@ export async function exploreCallsBy(program: URL, options: ExploreCallsOptions)
   assertForm(options.calls, twoCalls, 'calls')
   assertForm(options.rows, anObject, 'rows')
   const { calls, secrets = {}, environment = {}, heard = [], budget = {} } = options
-  const { app, rows, elsewhere = 'recorded' } = options
+  const { app, rows, elsewhere = 'recorded', functions = 'open' } = options
   const [one, other] = calls.map((call) => ({ ...call, input: fillSecrets(call.input, secrets) }))
   const again = [one, other] as [CallAgain, CallAgain]
   const url = databaseUrl('exploreCalls()', options.url)
@@ -68,6 +70,7 @@ export async function exploreCallsBy(program: URL, options: ExploreCallsOptions)
     rows,
     heard,
     elsewhere,
+    functions,
     budget: { schedules: budget.schedules ?? 2_000, ms: budget.ms ?? 30_000 },
   }
   const report = await runProver(program, task, { ...own, ...environment, DATABASE_URL: url })
@@ -93,6 +96,7 @@ const knownOptions = {
   environment: anObject,
   heard: [Array.isArray, 'a list'],
   elsewhere: oneOf<NonNullable<ExploreCallsOptions['elsewhere']>>({ recorded: true, send: true }),
+  functions: oneOf<NonNullable<ExploreCallsOptions['functions']>>({ open: true, atomic: true }),
   budget: { schedules: aNumber, ms: aNumber } satisfies KnownOptions<
     NonNullable<ExploreCallsOptions['budget']>
   >,

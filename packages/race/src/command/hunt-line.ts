@@ -1,5 +1,6 @@
 /** The command line of a hunt: what is said there, and what it means. */
 import { parseArgs } from 'node:util'
+import type { Functions } from '../hunt/engine.ts'
 import { refusalRule } from '../hunt/refusals.ts'
 
 export const huntUsage = `Usage: npx @holdfast/race hunt --app <file> [flags] -- <command>
@@ -19,6 +20,9 @@ which of them race: proven on your database, or refuted. Rows are put back at th
   --refused <path=value>
                         Answers that say no with a status of 2xx, by their JSON: ok=false, error.code=FULL,
                         or error for those that have one. May be given several times
+  --functions <how>     SQL functions and triggers: open (default), a pair for which it matters what
+                        happens inside of them is undecided; atomic, each counts as one statement,
+                        as code that is proven in another way
   --elsewhere <how>     Requests to other machines: recorded (default), answered as in the recording;
                         send, sent again every time
 
@@ -54,6 +58,7 @@ export interface HuntLine {
   readonly seconds: number
   readonly elsewhere: 'recorded' | 'send'
   readonly refused?: readonly string[] | undefined
+  readonly functions: Functions
   readonly json?: string | undefined
   readonly html?: string | undefined
   readonly sarif?: string | undefined
@@ -72,7 +77,7 @@ export function readHuntLine(args: readonly string[]): HuntLine | undefined {
   const command = at === -1 ? [] : args.slice(at + 1)
   const { values } = parse(at === -1 ? args : args.slice(0, at))
   if (values.help === true) return undefined
-  const { app, from, elsewhere = 'recorded', seconds = '180' } = values
+  const { app, from, elsewhere = 'recorded', functions = 'open', seconds = '180' } = values
   if (app === undefined) {
     throw new Misused('hunt needs your application: --app src/app.ts, a file that exports it')
   }
@@ -84,6 +89,9 @@ export function readHuntLine(args: readonly string[]): HuntLine | undefined {
   }
   if (elsewhere !== 'recorded' && elsewhere !== 'send') {
     throw new Misused('--elsewhere is recorded or send')
+  }
+  if (functions !== 'open' && functions !== 'atomic') {
+    throw new Misused('--functions is open or atomic')
   }
   const { runner } = values
   if (runner !== undefined && runner !== 'vitest' && runner !== 'jest' && runner !== 'node') {
@@ -100,6 +108,7 @@ export function readHuntLine(args: readonly string[]): HuntLine | undefined {
     app,
     command,
     elsewhere,
+    functions,
     seconds: Number(seconds),
     runner,
     writeBaseline: values['write-baseline'],
@@ -120,6 +129,7 @@ function parse(args: readonly string[]) {
         seconds: text,
         elsewhere: text,
         refused: { type: 'string', multiple: true },
+        functions: text,
         json: text,
         html: text,
         sarif: text,

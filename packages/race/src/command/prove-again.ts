@@ -1,6 +1,6 @@
 /** In a process of its own: loads the application, and runs two calls at once from rows that a test has. */
 import { createAttempt, sayOf } from '../hunt/attempt.ts'
-import type { Engine } from '../hunt/engine.ts'
+import type { Engine, Functions } from '../hunt/engine.ts'
 import type { Call, Input } from '../hunt/model.ts'
 import { exploreTrial } from '../hunt/prove.ts'
 import { anyRule, createRefusals } from '../hunt/refusals.ts'
@@ -22,11 +22,12 @@ export interface AgainTask extends Opening {
   readonly name: string
   readonly again: readonly [CallAgain, CallAgain]
   readonly rows: NamedRows
+  readonly functions: Functions
   readonly budget: { readonly schedules: number; readonly ms: number }
 }
 
 export async function proveAgain(task: AgainTask, engine: Engine): Promise<Report> {
-  const { name, again, rows, url, budget } = task
+  const { name, again, rows, url, budget, functions } = task
   await using application = await openApplication(task)
   await using states = await openStates(url)
   await fillRows(states.control.client, rows)
@@ -54,7 +55,8 @@ export async function proveAgain(task: AgainTask, engine: Engine): Promise<Repor
   }
   await states.rest()
   const trial = { state: before, inputs, calls }
-  return await states.orStopped(exploreTrial(name, trial, budget, { engine, url, outcome }))
+  const proving = { engine, url, outcome, functions }
+  return await states.orStopped(exploreTrial(name, trial, budget, proving))
 }
 
 function callOf(

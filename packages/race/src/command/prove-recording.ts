@@ -14,6 +14,7 @@ export interface ProvingTask extends Omit<Opening, 'heard'> {
   readonly budget: HuntSetting['budget']
   /** Answers that are refusals, as `--refused` tells them. */
   readonly refused?: readonly string[] | undefined
+  readonly functions: HuntSetting['functions']
   /** Only pairs whose name has this in it. */
   readonly only?: string | undefined
   /** Only pairs with a statement of one of these files, which have changed since this commit. */
@@ -26,7 +27,7 @@ export async function proveRecording(
   progress: (progress: HuntProgress) => void,
 ): Promise<HuntReport> {
   const began = performance.now()
-  const { recording, url, budget } = task
+  const { recording, url, budget, functions } = task
   await using application = await openApplication({ ...task, heard: recording.heard })
   await using states = await openStates(url)
   const refusals = createRefusals(application.outcome, task.refused?.map(refusalRule))
@@ -35,6 +36,7 @@ export async function proveRecording(
   const setting: HuntSetting = {
     url,
     refusals,
+    functions,
     budget,
     progress,
     began,

@@ -196,7 +196,7 @@ function recordingFrom(
 }
 
 async function prove(
-  { app, only, since: ref, seconds, elsewhere, refused }: HuntLine,
+  { app, only, since: ref, seconds, elsewhere, refused, functions }: HuntLine,
   {
     recording,
     origin,
@@ -215,6 +215,7 @@ async function prove(
     recording,
     elsewhere,
     refused,
+    functions,
     budget: { ms: 1_000 * seconds, pairMs: 10_000 },
     only,
     since: since && { ref: ref ?? '', files: since },

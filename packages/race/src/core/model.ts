@@ -192,6 +192,8 @@ export interface Note {
     | 'uncontrolled-wait'
     /** One step runs several statements inside, and others can act between them. */
     | 'several-statements'
+    /** The same, and it was to count as one statement. */
+    | 'counted-as-one'
     | 'unordered-limit'
     | 'nondeterminism'
     /** Values that are drawn anew in every run, such as ids made by the program: compared by where they stand. */

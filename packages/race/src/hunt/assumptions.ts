@@ -35,6 +35,17 @@ export function assumedNotes(known: KnownOf): string[] {
   ]
 }
 
+/** What to do about a pair that is undecided for what functions and triggers run inside, and nothing else. */
+export const atomicNext = "In a hunt, that is --functions atomic, or functions: 'atomic' of hunt()."
+
+/** Of the pairs that are refuted only if functions and triggers are as one statement. */
+export function atomicNotes(names: readonly string[]): string[] {
+  if (names.length === 0) return []
+  return [
+    `functions: 'atomic': what functions and triggers run counted as one statement, as if it was proven in another way. "Refuted" holds only if that is true for ${list(names)}`,
+  ]
+}
+
 /** Calls that were accepted as often as they were made, and how often that was. What only reads has no limit. */
 function unlimited(known: KnownOf): (readonly [Profile, string])[] {
   return [...known].flatMap(([profile, { gaveUp }]): (readonly [Profile, string])[] =>

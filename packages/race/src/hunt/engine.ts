@@ -16,6 +16,9 @@ export interface Recording {
   readonly server: string
 }
 
+/** Whether others can act inside of an SQL function or a trigger; see `ExploreOptions`. */
+export type Functions = 'open' | 'atomic'
+
 interface Common {
   readonly url: string
   readonly name: string
@@ -29,6 +32,7 @@ export interface Engine {
   explore(
     options: Common & {
       readonly flows: Readonly<Record<string, Flow>>
+      readonly functions: Functions
       readonly budget: { readonly schedules: number; readonly ms: number }
       readonly onProgress: (progress: Progress) => void
     },

@@ -5,12 +5,12 @@ import type { Saved } from '../run/state/snapshot.ts'
 import { readServer } from '../run/catalogue/server-facts.ts'
 import { list } from '../report/words.ts'
 import { loadParser } from '../run/statement/statement-tree.ts'
-import { assumedNotes, assumedOf, learnedNotes } from './assumptions.ts'
+import { assumedNotes, assumedOf, atomicNotes, learnedNotes } from './assumptions.ts'
 import { createAttempt, sayOf } from './attempt.ts'
 import { disguise } from './disguise.ts'
 import type { Outside } from './elsewhere.ts'
 import { type EdgeGround, edgesOf } from './edges.ts'
-import type { Engine, Recording } from './engine.ts'
+import type { Engine, Functions, Recording } from './engine.ts'
 import { fieldsOf } from './fields.ts'
 import { shownHeard } from './http-input.ts'
 import {
@@ -61,6 +61,7 @@ export function wholeHunt(engine: Engine): HuntParts {
 export interface HuntSetting {
   readonly url: string
   readonly refusals: Refusals
+  readonly functions: Functions
   /** For all of it, and for one exploration. */
   readonly budget: { readonly ms: number; readonly pairMs: number }
   readonly progress: (progress: HuntProgress) => void
@@ -79,13 +80,15 @@ export async function huntCalls(
   { engine, reading, edges }: HuntParts,
 ): Promise<HuntReport> {
   await loadParser()
-  const { url, refusals, budget, began } = setting
+  const { url, refusals, functions, budget, began } = setting
   const outcome = refusals.classify
   const calls = recorded.map(refusals.held)
   const left = (): number => budget.ms - (performance.now() - began)
   let proven = 0
   /** What calls did without, and ended as they had in the recording. */
   const missed = new Set<string>()
+  /** Pairs that are refuted only if functions are as one statement. */
+  const asOne: string[] = []
   const tell = (phase: HuntProgress['phase'], done: number, of: number): void =>
     setting.progress({ phase, done, of, proven })
 
@@ -119,6 +122,7 @@ export async function huntCalls(
     engine,
     url,
     outcome,
+    functions,
     timeFor: () => Math.min(budget.pairMs, left()),
     timeForPair: 2 * budget.pairMs,
     rest: states.rest,
@@ -135,9 +139,11 @@ export async function huntCalls(
     calls: [...profiles, ...unusable].map(toldOf).sort((one, other) => one.number - other.number),
     pairs,
     apart,
+    functions,
     notes: [
       ...learnedNotes(refusals),
       ...assumedNotes(known),
+      ...atomicNotes(asOne),
       ...[...missed].map((what) => `${what} was refused to calls that were replayed`),
       ...(setting.outside?.background ?? [])
         .filter((what) => !missed.has(what))
@@ -224,15 +230,18 @@ export async function huntCalls(
       return { ...unproven(base, proof), because }
     }
     if (found === undefined) {
-      const assumed = assumedOf([...profilesOf], known)
-      const isRefuted = proof.verdict === 'refuted' && assumed !== undefined
-      return { ...base, ...proof, ...(isRefuted && { assumed }) }
+      if (proof.verdict !== 'refuted') return { ...base, ...proof }
+      if (proof.assumed !== undefined) asOne.push(name)
+      const all = [assumedOf([...profilesOf], known), proof.assumed]
+      const assumed = all.filter((text) => text !== undefined).join('; ')
+      return { ...base, ...proof, ...(assumed !== '' && { assumed }) }
     }
     const rows = await nameRows(states.control.client, found.state)
     const { inputs = [], sentence = '' } = proof
     const material = { rows, heard: answered.map(shownHeard), inputs, sentence }
     const rules = Object.fromEntries(names.map((each) => [each, refusals.textsOf(each)]))
-    return { ...base, ...proof, again: { ...disguise(material, found.sent), refused: rules } }
+    const again = { ...disguise(material, found.sent), refused: rules, functions }
+    return { ...base, ...proof, again }
   }
 }
 

@@ -111,6 +111,9 @@ function textOf(pair: HuntedPair, options: HuntTestOptions): string {
           ...again.heard.map((one) => `  ${literal(one)},`),
           '],',
         ]),
+    ...(again.functions === 'atomic'
+      ? [`functions: 'atomic', // what they run inside is proven in another way`]
+      : []),
     ...disguisedText(again),
     ...rowsText(again),
   ]

@@ -11,6 +11,7 @@ export interface JsonHunt {
   readonly calls: readonly HuntedCall[]
   readonly pairs: readonly JsonPair[]
   readonly apart: number
+  readonly functions: 'open' | 'atomic'
   readonly notes: readonly string[]
 }
 
@@ -40,7 +41,7 @@ export interface JsonPair {
 
 /** The report as JSON text. Secrets of headers and fields are not in it; other values of inputs and rows are. */
 export function jsonHunt(report: HuntReport): string {
-  const { server, milliseconds, calls, pairs, apart, notes } = report
+  const { server, milliseconds, calls, pairs, apart, functions, notes } = report
   const data: JsonHunt = {
     format: 1,
     server,
@@ -61,6 +62,7 @@ export function jsonHunt(report: HuntReport): string {
       }
     }),
     apart,
+    functions,
     notes,
   }
   return `${JSON.stringify(data, null, 2)}\n`

@@ -75,7 +75,7 @@ export interface HuntedPair {
   readonly sentence?: string
   /** Why it is undecided, or was not looked at. */
   readonly because?: string
-  /** Refuted: what was taken for granted, where a call was never refused. */
+  /** Refuted: what was taken for granted, where a call was never refused, or a function counts as one statement. */
   readonly assumed?: string
   /** From which rows it was explored; of a proven one, the rows of the proof alone. */
   readonly from: readonly string[]
@@ -112,6 +112,8 @@ export interface Again {
   readonly heard: readonly Heard[]
   /** Which answers are refusals, by the names of the calls, where no status says so: `ok=false`. */
   readonly refused: Readonly<Record<string, readonly string[]>>
+  /** As in the hunt. */
+  readonly functions: 'open' | 'atomic'
 }
 
 /** A recorded call, for people. */
@@ -132,6 +134,8 @@ export interface HuntReport {
   readonly pairs: readonly HuntedPair[]
   /** Pairs that have nothing in common in the database, which are none. */
   readonly apart: number
+  /** Whether functions and triggers counted as one statement each: `functions` of `hunt()`. */
+  readonly functions: 'open' | 'atomic'
   readonly notes: readonly string[]
   readonly server: string
   readonly milliseconds: number

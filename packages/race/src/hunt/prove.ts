@@ -1,10 +1,13 @@
 /** One pair after the other under the explorer, and what its report means here. */
-import type { Place, Report } from '../core/model.ts'
+import { orAsOne } from '../core/as-one.ts'
+import type { Note, Place, Report } from '../core/model.ts'
+import { uncertain } from '../report/coverage-words.ts'
 import { differenceOf, faultOf } from '../report/difference.ts'
 import { explainRace } from '../report/explain-race.ts'
 import { patchOf } from '../report/fix/patch.ts'
 import type { Classify } from '../run/answer/said.ts'
-import type { Engine } from './engine.ts'
+import { atomicNext } from './assumptions.ts'
+import type { Engine, Functions } from './engine.ts'
 import { shownInput } from './http-input.ts'
 import { maskSecrets } from './mask-secrets.ts'
 import type { Saved } from '../run/state/snapshot.ts'
@@ -16,6 +19,7 @@ export interface Proving {
   readonly engine: Engine
   readonly url: string
   readonly outcome: Classify
+  readonly functions: Functions
   /** For one exploration, in milliseconds. */
   timeFor(): number
   /** For all explorations of one pair. */
@@ -30,6 +34,7 @@ export type Proof = Pick<
   | 'verdict'
   | 'sentence'
   | 'because'
+  | 'assumed'
   | 'from'
   | 'inputs'
   | 'token'
@@ -51,6 +56,7 @@ export async function prove(
   let runs = 0
   const doubts: string[] = []
   const from: string[] = []
+  const assumed = new Set<string>()
   let met = false
   const began = performance.now()
   for (const trial of trials) {
@@ -63,20 +69,26 @@ export async function prove(
     await proving.rest()
     const report = await exploreTrial(name, trial, { schedules: 500, ms }, proving)
     runs += report.coverage.schedules
-    const found = maskSecrets(proofOf(name, report), trial.inputs)
+    const found = maskSecrets(proofOf(name, report, proving.functions), trial.inputs)
     if (found.verdict === 'proven') {
       const inputs = [shownInput(trial.inputs[0]), shownInput(trial.inputs[1])] as const
       const { state, inputs: sent } = trial
       return { ...found, from: [trial.from], inputs, runs, proven: { state, sent } }
     }
     if (found.because !== undefined) doubts.push(found.because)
+    if (found.assumed !== undefined) assumed.add(found.assumed)
     from.push(trial.from)
     met ||= report.coverage.classes > 1
   }
   if (!met) doubts.push('they were never about the same rows')
   const [because] = doubts
-  const verdict = because === undefined ? 'refuted' : 'undecided'
-  return { verdict, from, runs, ...(because !== undefined && { because }) }
+  if (because !== undefined) return { verdict: 'undecided', because, from, runs }
+  return {
+    verdict: 'refuted',
+    from,
+    runs,
+    ...(assumed.size > 0 && { assumed: [...assumed].join('; ') }),
+  }
 }
 
 /** Both at once, in every order that can differ. */
@@ -84,7 +96,7 @@ export function exploreTrial(
   name: string,
   { state, inputs, calls }: Pick<RunTrial, 'state' | 'inputs' | 'calls'>,
   budget: { readonly schedules: number; readonly ms: number },
-  { engine, url, outcome }: Pick<Proving, 'engine' | 'url' | 'outcome'>,
+  { engine, url, outcome, functions }: Pick<Proving, 'engine' | 'url' | 'outcome' | 'functions'>,
 ): Promise<Report> {
   const [one, other] = calls
   const second = other.name === one.name ? `${other.name} again` : other.name
@@ -97,13 +109,18 @@ export function exploreTrial(
       [second]: () => other.send(inputs[1] as Input),
     },
     outcome,
+    functions,
     budget,
     onProgress: () => undefined,
   })
 }
 
 /** Only what was replayed with the same end, every time, is a proof; only what was run in every order a refutation. */
-export function proofOf(name: string, report: Report): Omit<Proof, 'from' | 'inputs'> {
+export function proofOf(
+  name: string,
+  report: Report,
+  functions: Functions = 'open',
+): Omit<Proof, 'from' | 'inputs'> {
   const runs = report.coverage.schedules
   const { failure, verdict, coverage, trouble, notes } = report
   if (verdict === 'race' && failure) {
@@ -125,15 +142,27 @@ export function proofOf(name: string, report: Report): Omit<Proof, 'from' | 'inp
       runs,
     }
   }
-  if (verdict === 'race-free' && coverage.exhaustive) return { verdict: 'refuted', runs }
+  if (verdict === 'race-free' && coverage.exhaustive) {
+    const counted = notes.filter(({ kind }) => kind === 'counted-as-one')
+    const assumed = counted.map(({ message }) => message).join('; ')
+    return { verdict: 'refuted', runs, ...(assumed !== '' && { assumed }) }
+  }
   if (verdict === 'vacuous') {
     return { verdict: 'undecided', because: 'the two were never under way together', runs }
   }
+  const inside = functions === 'open' ? onlyInside(report) : undefined
   const [note] = notes
-  const rest = note ? `: ${note.message}` : ''
+  const rest = inside ? `: ${inside.message} ${atomicNext}` : note ? `: ${note.message}` : ''
   const because =
     trouble?.message ?? `nothing was found in ${runs} runs, and not every order was run${rest}`
   return { verdict: 'undecided', because, runs }
+}
+
+/** The note of what others can act inside of, if nothing else keeps the report from covering every order. */
+function onlyInside({ notes, coverage }: Report): Note | undefined {
+  if (coverage.missBound !== undefined) return undefined
+  const open = notes.filter(({ kind }) => uncertain.has(kind))
+  return open.every(({ message }) => message.includes(orAsOne)) ? open[0] : undefined
 }
 
 function placesOf({ failure }: Report): readonly Place[] {

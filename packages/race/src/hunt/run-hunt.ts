@@ -38,6 +38,12 @@ export interface HuntOptions {
    * that have one. Without it, what differs when a call is repeated and changes no row is taken for a refusal.
    */
   readonly refused?: readonly string[]
+  /**
+   * `open` (default): others can act between the statements that a function, a trigger or a DO block runs, and a pair for
+   * which that can matter is `undecided`. `atomic`: each counts as one statement, as for code that is proven in another way;
+   * `assumed` of a refuted pair names them.
+   */
+  readonly functions?: 'open' | 'atomic'
   readonly budget?: {
     /** Time for all of it; default 180,000. What was not looked at by then is listed. */
     readonly ms?: number
@@ -56,7 +62,8 @@ export async function runHunt(parts: HuntParts, options: HuntOptions): Promise<H
   assertForm(options.suite, aFunction, 'suite')
   const began = performance.now()
   const url = databaseUrl('hunt()', options.url)
-  const { app, suite, outcome, refused, elsewhere = 'recorded', budget = {}, onProgress } = options
+  const { app, suite, outcome, refused, budget = {}, onProgress } = options
+  const { elsewhere = 'recorded', functions = 'open' } = options
   const refusals = createRefusals(outcome, refused?.map(refusalRule))
   const progress = onProgress ?? ((): void => undefined)
   await using states = await openStates(url)
@@ -71,6 +78,7 @@ export async function runHunt(parts: HuntParts, options: HuntOptions): Promise<H
     const setting = {
       url,
       refusals,
+      functions,
       budget: { ms: budget.ms ?? 180_000, pairMs: budget.pairMs ?? 10_000 },
       progress,
       began,
@@ -94,6 +102,7 @@ const huntOptions = {
   elsewhere: oneOf<NonNullable<HuntOptions['elsewhere']>>({ recorded: true, send: true }),
   outcome: aFunction,
   refused: [isListOfTexts, 'a list of texts'],
+  functions: oneOf<NonNullable<HuntOptions['functions']>>({ open: true, atomic: true }),
   budget: { ms: aNumber, pairMs: aNumber, calls: aNumber } satisfies KnownOptions<
     NonNullable<HuntOptions['budget']>
   >,

@@ -13,7 +13,7 @@ export function boundedBy({ notes }: Report): { readonly what: string; readonly 
     return { what: 'as far as it could be judged', next: 'explore fewer flows at once' }
   if (notes.some(({ kind }) => kind === 'unseen'))
     return { what: 'as far as it could be compared', next: 'see the notes: what they name was not' }
-  const uncontrolled = notes.some(({ kind }) => doubts.has(kind))
+  const uncontrolled = notes.some(({ kind }) => uncertain.has(kind))
   return uncontrolled
     ? {
         what: 'as far as it was controlled',
@@ -26,7 +26,7 @@ export function boundedBy({ notes }: Report): { readonly what: string; readonly 
 }
 
 /** Notes of what no schedule decides. */
-const doubts: ReadonlySet<Note['kind']> = new Set([
+export const uncertain: ReadonlySet<Note['kind']> = new Set([
   'uncontrolled-wait',
   'nondeterminism',
   'several-statements',

@@ -1,3 +1,4 @@
+import { orAsOne } from '../core/as-one.ts'
 import type { Span } from '../core/facts.ts'
 import type { Cast, FlowOutcome, KnownTable, Run, Runner, Trouble } from '../core/model.ts'
 import { traceCalls } from '../gate/call-places.ts'
@@ -288,7 +289,7 @@ async function open(options: RunnerOptions, opened: Closing[]): Promise<LiveRunn
 }
 
 function leftBy(name: string | undefined): string {
-  return `Code that ${name ?? 'a flow'} runs in the database may leave something in its session, such as a setting, a temporary table or a lock, and its client keeps the session from run to run. Use cx.pool, whose sessions are new then, or set it for the transaction only (set_config(…, true)).`
+  return `Code that ${name ?? 'a flow'} runs in the database may leave something in its session, such as a setting, a temporary table or a lock, and its client keeps the session from run to run. Use cx.pool, whose sessions are new then, set it for the transaction only (set_config(…, true)), or ${orAsOne}.`
 }
 
 const noKeys: FindKeys = () => ({ keys: [], certain: false })

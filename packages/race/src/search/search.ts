@@ -2,6 +2,7 @@
  * The search: serial orders first, then a few random ones, then one run of every class with the fewest
  * preemptions first, then random ones for what the budget does not reach, then crashes.
  */
+import { orAsOne } from '../core/as-one.ts'
 import { type Dependent, dependent as everyRule } from '../core/footprint.ts'
 import type { Coverage, Failure, Progress, Report, Run, Runner, Trouble } from '../core/model.ts'
 import { Comparison } from './compare/comparison.ts'
@@ -275,7 +276,7 @@ class Search {
     for (const { flow, text } of woven)
       this.#tally.note({
         kind: 'several-statements',
-        message: `One step of ${this.#flows[flow]} runs several statements on the server: ${short(text)}. Others can act between them, and those orders were not run. Send them one by one, take a lock before that the others take too, or say functions: 'atomic' if it is proven in another way.`,
+        message: `One step of ${this.#flows[flow]} runs several statements on the server: ${short(text)}. Others can act between them, and those orders were not run. Send them one by one, take a lock before that the others take too, or ${orAsOne}.`,
       })
     return woven.length > 0
   }

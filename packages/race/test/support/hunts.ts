@@ -69,6 +69,7 @@ export function huntOf(pairs: readonly HuntedPair[], rest: Partial<HuntReport> =
     ],
     pairs,
     apart: 7,
+    functions: 'open',
     notes: ['2 calls were made while another was under way, and are in no pair'],
     server: 'PostgreSQL 15.19',
     milliseconds: 4_210,

@@ -1,5 +1,6 @@
 import type { Footprint, Touch } from '../../core/model.ts'
 import type { Settlement } from '../../gate/unit.ts'
+import type { Beyond } from '../statement/beyond.ts'
 import type { TransactionRecord } from './transaction-record.ts'
 
 /** What a step turned out to be. */
@@ -8,9 +9,11 @@ export interface Derived {
   /** It is executed and held, and committing it now would be noticed by nobody. */
   readonly idle: boolean
   /** What it looked at that no footprint tells: no order is proven by it. */
-  readonly beyond?: string
+  readonly beyond?: Beyond
   /** Code that it ran may have left something in the session. */
   readonly leaves?: boolean
+  /** What may have run several statements inside, and counts as one because that was asked for: `take()`. */
+  readonly countsAsOne?: string | undefined
   /** Nobody knows the level of its session any more: it depends on everything, and no order is proven by it. */
   readonly levelInDoubt?: boolean
 }

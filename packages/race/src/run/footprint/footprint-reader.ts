@@ -1,5 +1,5 @@
 import type { Footprint } from '../../core/model.ts'
-import { beyond, beyondInside } from '../statement/beyond.ts'
+import { type Beyond, beyond } from '../statement/beyond.ts'
 import { type Catalogue, readCatalogue, readStamp } from '../catalogue/catalogue.ts'
 import type { Control } from '../connection/control.ts'
 import { type Held, holdsNothing, mergedRelations, nothingHeld, readHeld } from './held.ts'
@@ -28,6 +28,7 @@ import { releasedKeys } from './session-locks.ts'
 import { isSteady, resolveNames } from '../statement/names.ts'
 import type { Observed } from './observed.ts'
 import { givesKey, narrowed } from './row-object.ts'
+import { runsInside } from '../statement/runs-inside.ts'
 import { withSnapshot } from './snapshot-taken.ts'
 import { type StatementShape, shapeOf, unread } from '../statement/statement-shape.ts'
 import {
@@ -67,6 +68,7 @@ export async function createFootprintReader(
   control: Control,
   functions: 'open' | 'atomic' = 'open',
 ): Promise<FootprintReader> {
+  const atomic = functions === 'atomic'
   let catalogue: Catalogue = await readCatalogue(control)
   const sightings = new Map<string, Sighting>()
 
@@ -102,7 +104,10 @@ export async function createFootprintReader(
     const shapes = statements.map((text) => (isRead(text) ? shapeOf(text) : unread()))
     const leaves = leavesBehind(settlement, shapes, catalogue, record.prepared)
     const found = await derived(observed, shapes)
-    return { ...followLevel(found, shapes, settlement.unit, record, catalogue), leaves }
+    const { prepared } = record
+    const countsAsOne = atomic ? runsInside(settlement, shapes, catalogue, prepared) : undefined
+    const followed = followLevel(found, shapes, settlement.unit, record, catalogue)
+    return { ...followed, leaves, countsAsOne }
   }
 
   async function derived(observed: Observed, shapes: readonly StatementShape[]): Promise<Derived> {
@@ -117,7 +122,7 @@ export async function createFootprintReader(
     if (!settlement.answer.error)
       for (const { prepares } of shapes)
         if (prepares) record.prepared.set(prepares.name, prepares.shape)
-    const [far] = shapes.flatMap((one) => farOf(one) ?? [])
+    const [far] = shapes.flatMap((one) => beyond(one, catalogue, !atomic) ?? [])
     if (far !== undefined) return openTo(far, observed)
     if (shapes.length > 1) return opening(observed, shapes) ?? several(observed, shapes)
     if (settlement.answer.error && shape.kind !== 'commit') return failed(observed, shape)
@@ -147,15 +152,10 @@ export async function createFootprintReader(
     }
   }
 
-  function farOf(shape: StatementShape): string | undefined {
-    const far = beyond(shape, catalogue)
-    return far ?? (functions === 'atomic' ? undefined : beyondInside(shape, catalogue))
-  }
-
   /** It looks where no lock tells: it depends on everything, and its flow is to say so. */
-  function openTo(beyond: string, { settlement, record }: Observed): Derived {
+  function openTo(far: Beyond, { settlement, record }: Observed): Derived {
     if (settlement.before === 'I') record.clear()
-    return { ...unknown(settlement, record), beyond }
+    return { ...unknown(settlement, record), beyond: far }
   }
 
   async function statement(observed: Observed, shape: StatementShape): Promise<Derived> {
@@ -179,7 +179,7 @@ export async function createFootprintReader(
       return made(observed, shape, guess, nothingHeld, true)
     }
     const after = await held(pid)
-    if (after.far !== undefined) return openTo(after.far, observed)
+    if (after.far !== undefined) return openTo({ what: after.far, isInside: false }, observed)
     const isOpen = tellsOthers(shape) || (shape.kind === 'unknown' && !observable.has(shape.verb))
     const names = resolveNames(shape, catalogue, after)
     const touched = observedTouches(shape, names, catalogue, record.held, after)
@@ -209,12 +209,9 @@ export async function createFootprintReader(
     const late = runsLate.has(verb) ? record.runLate() : []
     const { isolation } = record
     const derived = unknown(settlement, record)
-    if (functions === 'atomic') return derived
-    const parts = partsOf(
-      { ...inside, parts: [...inside.parts, ...late], forgotten: undefined },
-      isolation,
-      [],
-    )
+    if (atomic) return derived
+    const all = { ...inside, parts: [...inside.parts, ...late], forgotten: undefined }
+    const parts = partsOf(all, isolation, [])
     return parts ? { ...derived, footprint: { ...derived.footprint, parts } } : derived
   }
 
@@ -262,7 +259,7 @@ export async function createFootprintReader(
     const touched = inRows(found, shape, observed, after)
     const wroteNothing = touchedNothing(shape, settlement.answer) && touched.plain
     // What is proven in another way is taken as its locks tell.
-    const isKnown = found.plain || functions === 'atomic'
+    const isKnown = found.plain || atomic
     const inside = isKnown
       ? nothingInside
       : lookInside(settlement, shape, found, catalogue, record.prepared)
@@ -299,7 +296,7 @@ export async function createFootprintReader(
     if (touched) record.add({ ...touched, writes: [] }, record.held)
     // An error tells what was seen by then.
     const inside =
-      touched || functions === 'atomic'
+      touched || atomic
         ? nothingInside
         : lookInsideUnseen(settlement, shape, catalogue, record.prepared)
     const parts = partsOf({ ...inside, forgotten: undefined }, record.isolation, [])

@@ -1,4 +1,6 @@
+import { orAsOne } from '../../core/as-one.ts'
 import type { Choice, Step } from '../../core/model.ts'
+import type { Beyond } from '../statement/beyond.ts'
 import { crash } from './crash.ts'
 import { joinFootprints } from '../footprint/derived.ts'
 import type { DraftStep, Lane, Return } from './lane.ts'
@@ -49,18 +51,20 @@ export async function recordStep(play: Play, { lane, settlement }: Return): Prom
   }
   noteDeadlock(play, lane, draft)
   draft.parameters = settlement.unit.parameters
-  const { footprint, idle, beyond, leaves, levelInDoubt } = await play.setting.reader.derive({
-    settlement,
-    pid: connection.pid,
-    open: connection.phase !== 'closing' && connection.phase !== 'closed',
-    record: lane.record,
-    isPlain: connection.facts.isPlain,
-    waitedFor: lane.waitedFor,
-  })
+  const { footprint, idle, beyond, leaves, levelInDoubt, countsAsOne } =
+    await play.setting.reader.derive({
+      settlement,
+      pid: connection.pid,
+      open: connection.phase !== 'closing' && connection.phase !== 'closed',
+      record: lane.record,
+      isPlain: connection.facts.isPlain,
+      waitedFor: lane.waitedFor,
+    })
   draft.footprint = footprint
   if (leaves === true) play.leaving.add(connection)
   if (beyond !== undefined) noteBeyond(play, lane.flow, beyond)
   if (levelInDoubt === true) noteLevel(play, lane.flow)
+  if (countsAsOne !== undefined) noteOne(play, countsAsOne)
   if (!settlement.held) return finish(play, lane)
   if (play.setting.split && !idle) {
     draft.half = 'execute'
@@ -81,12 +85,21 @@ async function finish(play: Play, lane: Lane): Promise<void> {
   if (lane.choice?.action === 'lose-answer') await crash(play, lane.flow)
 }
 
-function noteBeyond(play: Play, flow: number, beyond: string): void {
-  play.uncontrolled ??= `A statement of ${nameOf(play, flow)} uses ${beyond}: what that says or does is no part of what is compared and put in order. It depends on what others do at that moment, on another database, or on a sequence, and orders that differ only there are not told apart.`
+function noteBeyond(play: Play, flow: number, { what, isInside }: Beyond): void {
+  const next = isInside ? ` Keep it out of the function, or ${orAsOne}.` : ''
+  play.uncontrolled ??= `A statement of ${nameOf(play, flow)} uses ${what}: what that says or does is no part of what is compared and put in order. It depends on what others do at that moment, on another database, or on a sequence, and orders that differ only there are not told apart.${next}`
 }
 
 function noteLevel(play: Play, flow: number): void {
   play.uncontrolled ??= `A statement of ${nameOf(play, flow)} may have changed the isolation level of its session in a way that is not followed: by set_config() or in a function, in a string of several statements, or before a ROLLBACK TO. Set it in a statement of its own: BEGIN ISOLATION LEVEL …, or SET.`
+}
+
+function noteOne(play: Play, what: string): void {
+  note(
+    play,
+    'counted-as-one',
+    `Counted as one statement, by functions: 'atomic': ${what}; orders in which others act inside were not run`,
+  )
 }
 
 /** A deadlock that the server's own detector found before we ended it. */

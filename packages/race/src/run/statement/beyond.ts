@@ -16,8 +16,27 @@ const stored = [
   'relminmxid',
 ]
 
-/** What it looks at, in words for a note; undefined if its locks tell all. */
-export function beyond(shape: StatementShape, catalogue: Catalogue): string | undefined {
+/** Something that no lock tells. */
+export interface Beyond {
+  /** In words for a note: `pg_locks`. */
+  readonly what: string
+  /** A function or a trigger looks at it, and not the statement itself. */
+  readonly isInside: boolean
+}
+
+/** What it looks at, also by what it runs inside if that is asked for; undefined if its locks tell all. */
+export function beyond(
+  shape: StatementShape,
+  catalogue: Catalogue,
+  orInside: boolean,
+): Beyond | undefined {
+  const own = beyondItself(shape, catalogue)
+  if (own !== undefined) return { what: own, isInside: false }
+  const inside = orInside ? beyondInside(shape, catalogue) : undefined
+  return inside === undefined ? undefined : { what: inside, isInside: true }
+}
+
+function beyondItself(shape: StatementShape, catalogue: Catalogue): string | undefined {
   const call = [...shape.calls].find((name) => catalogue.open.functions.has(name))
   if (call !== undefined) return `${call}()`
   const views = shape.reads.filter(
@@ -32,6 +51,13 @@ export function beyond(shape: StatementShape, catalogue: Catalogue): string | un
   )
   if (isOfTables && column !== undefined) return `pg_class.${column || '*'}`
   return shape.reads.find((read) => isSequence(read, catalogue))?.name
+}
+
+/** Functions and triggers that it runs itself, by bare name. */
+export function routinesOf(shape: StatementShape, catalogue: Catalogue): readonly string[] {
+  return [...shape.calls, ...unnamed(shape, catalogue)].filter((name) =>
+    catalogue.routines.has(name),
+  )
 }
 
 /** The same of the functions and triggers that it runs. */
@@ -99,7 +125,9 @@ function* reached(
 function farIn(routine: Routine, catalogue: Catalogue): string | undefined {
   for (const text of bodyOf(routine).statements) {
     const far =
-      text === undefined ? inWords(routine.body ?? '', catalogue) : beyond(shapeOf(text), catalogue)
+      text === undefined
+        ? inWords(routine.body ?? '', catalogue)
+        : beyondItself(shapeOf(text), catalogue)
     if (far !== undefined) return far
   }
   return undefined

@@ -90,6 +90,19 @@ describe('of a suite that passes', () => {
     })
   })
 
+  test('--functions atomic decides what a function runs inside, and says so', async () => {
+    const inFunction = { CARDS: 'function' }
+    const open = await verdictsOf([], suite, inFunction)
+    expect(open.verdicts).toMatchObject({ 'POST /cards × itself': 'undecided' })
+    expect(open.out).toContain('--functions atomic')
+    const { verdicts, out, json } = await verdictsOf(['--functions', 'atomic'], suite, inFunction)
+    expect(verdicts).toEqual(racy)
+    expect(out.replaceAll(/\s+/g, ' ')).toMatch(
+      /note functions: 'atomic': .* POST \/cards × itself/,
+    )
+    expect(json.functions).toBe('atomic')
+  })
+
   test('a bank that is gone answers from the recording', async () => {
     const { verdicts } = await verdictsOf([], suite, { WITH_BANK: '1' })
     expect(verdicts).toEqual(racy)
@@ -352,6 +365,7 @@ describe('how it ends', () => {
     [['--app', app, '--', 'no-such-program'], /could not be started/],
     [['--app', app, '--seconds', 'x', '--', 'true'], /--seconds/],
     [['--app', app, '--refused', '=x', '--', 'true'], /--refused: .* a path into the answer/],
+    [['--app', app, '--functions', 'half', '--', 'true'], /--functions is open or atomic/],
     [['--loud'], /Unknown option/],
   ])('2: %j is misuse', async (args, text) => {
     const { code, err } = await hunt(args)

@@ -1,8 +1,8 @@
-/** An application that the command is tried on: a coupon that races, unless it is told to be fixed, and a card that is safe. */
+/** An application that the command is tried on: a coupon that races, unless it is told to be fixed, and a card that is safe, in a function if it is told so. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import pg from 'pg'
 
-const { DATABASE_URL, COUPONS, BANK_URL, CLOSED, ENDS_AT_ONCE } = process.env
+const { DATABASE_URL, COUPONS, CARDS, BANK_URL, CLOSED, ENDS_AT_ONCE } = process.env
 
 // As many programs do, whatever is under way.
 if (ENDS_AT_ONCE !== undefined) process.on('SIGTERM', () => process.exit(0))
@@ -25,8 +25,13 @@ async function change(text: string, code: unknown): Promise<number> {
   return rowCount === 1 ? 200 : 409
 }
 
-const useCard = (code: unknown): Promise<number> =>
-  change('UPDATE cards SET uses = uses + 1 WHERE code = $1 AND uses < most', code)
+async function useCard(code: unknown): Promise<number> {
+  if (CARDS !== 'function') {
+    return await change('UPDATE cards SET uses = uses + 1 WHERE code = $1 AND uses < most', code)
+  }
+  const { rows } = await pool.query('SELECT use_card($1) AS used', [code])
+  return rows[0].used === true ? 200 : 409
+}
 
 export const calls = {
   'expire coupons': async (code: string): Promise<void> => {

@@ -10,7 +10,13 @@ const tables = `
   CREATE TABLE coupons (code text PRIMARY KEY, uses int NOT NULL, most int NOT NULL);
   CREATE TABLE cards (code text PRIMARY KEY, uses int NOT NULL, most int NOT NULL);
   INSERT INTO coupons VALUES ('A', 0, 6);
-  INSERT INTO cards VALUES ('A', 0, 6)`
+  INSERT INTO cards VALUES ('A', 0, 6);
+  CREATE OR REPLACE FUNCTION use_card(card text) RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN
+      PERFORM 1 FROM cards WHERE code = card FOR UPDATE;
+      UPDATE cards SET uses = uses + 1 WHERE code = card AND uses < most;
+      RETURN FOUND;
+    END $$`
 
 /** The statuses of two requests; `then` is done while there is a database. */
 export async function runSuite(then?: () => Promise<unknown>): Promise<readonly number[]> {

@@ -34,6 +34,7 @@ const report: HuntReport = {
     pair('copy', { verdict: 'not looked at', because: 'the time was over' }),
   ],
   apart: 7,
+  functions: 'open',
   notes: ['2 calls were made while another was under way, and are in no pair'],
   server: 'PostgreSQL 15.19',
   milliseconds: 4_210,

@@ -1,6 +1,7 @@
 /** What a report of the explorer may be called: proven, refuted, or neither. */
-import { expect, test } from 'vitest'
-import type { Failure, Report } from '../../../src/core/model.ts'
+import { describe, expect, test } from 'vitest'
+import { orAsOne } from '../../../src/core/as-one.ts'
+import type { Failure, Note, Report } from '../../../src/core/model.ts'
 import { proofOf } from '../../../src/hunt/prove.ts'
 import { coverage, greenReport, quota } from '../../support/reports.ts'
 
@@ -43,5 +44,41 @@ test('refuted is only what was run in every order', () => {
   expect(proofOf('a', greenReport({ verdict: 'inconclusive', trouble }))).toMatchObject({
     verdict: 'undecided',
     because: 'a hangs',
+  })
+})
+
+describe('what functions run inside', () => {
+  const inside: Note = { kind: 'several-statements', message: `One step runs several: ${orAsOne}.` }
+  const some = { ...coverage, exhaustive: false }
+  const because = (notes: readonly Note[], functions?: 'atomic', more: object = {}): unknown =>
+    proofOf(
+      'a',
+      greenReport({ verdict: 'bounded', coverage: { ...some, ...more }, notes }),
+      functions,
+    ).because
+
+  test('alone keeps a pair from being refuted: the reason names the option', () => {
+    const refused: Note = { kind: 'refused', message: 'a was refused' }
+    expect(because([refused, inside])).toMatch(/One step runs several: .*--functions/)
+  })
+
+  test('is not all: the option would not help', () => {
+    const chance: Note = { kind: 'nondeterminism', message: 'by chance' }
+    expect(because([chance, inside])).not.toContain('--functions')
+    expect(because([inside], undefined, { missBound: { depth: 2, atMost: 1 } })).not.toContain(
+      '--fun',
+    )
+    expect(because([inside], 'atomic')).not.toContain('--functions')
+    expect(because([])).not.toContain('--functions')
+  })
+
+  test('and counts as one statement is told of what is refuted', () => {
+    const counted: Note = { kind: 'counted-as-one', message: 'Counted as one statement: f()' }
+    const all = { ...coverage, exhaustive: true }
+    const report = greenReport({ verdict: 'race-free', coverage: all, notes: [counted] })
+    expect(proofOf('a', report, 'atomic')).toMatchObject({
+      verdict: 'refuted',
+      assumed: 'Counted as one statement: f()',
+    })
   })
 })
