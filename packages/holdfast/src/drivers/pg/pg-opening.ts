@@ -22,7 +22,8 @@ type Names = Set<string> | 'none' | 'to be asked'
  * protocol with a single Sync, which every server and pooler understands.
  *
  * Where statements may have names (`mayHaveNames`) both are prepared once, since parsing them costs more than running
- * them; elsewhere a shorter statement is sent, if there is one. If the server forgot the statements
+ * them. Where they may not, a shorter statement is sent, if there is one; not as long as that is not known, so that a
+ * direct connection always sends the same. If the server forgot the statements
  * (DISCARD ALL), the opening is sent once more without names: it has done nothing yet.
  */
 export class PgOpenings {
@@ -40,14 +41,15 @@ export class PgOpenings {
   }
 
   async #send(client: WireClient, begin: string, opening: Statement): Promise<readonly Row[]> {
-    const names = this.#names.get(client)
+    const names = this.#mode === 'never' ? 'none' : this.#names.get(client)
     if (names === 'to be asked') {
       this.#names.set(client, (await tracksNames(client)) ? new Set() : 'none')
       return await this.#send(client, begin, opening)
     }
-    if (names === undefined || names === 'none') {
+    if (names === 'none') return await unnamed(client, begin, opening.unprepared ?? opening)
+    if (names === undefined) {
       const rows = await unnamed(client, begin, opening)
-      if (names === undefined) this.#names.set(client, this.#namesOf(client, rows))
+      this.#names.set(client, this.#namesOf(client, rows))
       return rows
     }
     try {
@@ -75,9 +77,8 @@ async function unnamed(
   begin: string,
   opening: Statement,
 ): Promise<readonly Row[]> {
-  const sent = opening.unprepared ?? opening
-  const message = openingMessage(begin, sent, undefined)
-  return (await sendOnWire(client, message, shapeOf(sent))).rows
+  const message = openingMessage(begin, opening, undefined)
+  return (await sendOnWire(client, message, shapeOf(opening))).rows
 }
 
 const shapeOf = ({ columns = [] }: Statement): RowShape => ({ columns })

@@ -632,8 +632,8 @@ describe('what opens a guard', () => {
         return query(...args)
       }) as never
     })
-    // What opens it, ROLLBACK, and the query for who has it; not prepared, it does not wait, and what does follows.
-    for (const most of [4, fixture.database.throughPooler ? 4 : 3]) {
+    // What opens it, ROLLBACK, and the query for who has it. Through a pooler it does not wait, and what does follows.
+    for (const most of [3, fixture.database.throughPooler ? 4 : 3]) {
       sent = 0
       const error = await rejected(hf.guard(held, async () => expect.unreachable(), { wait: 200 }))
       expect(error.code).toBe('LOCK_TIMEOUT')
