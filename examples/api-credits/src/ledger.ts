@@ -36,9 +36,8 @@ async function complete(
   requestId: string,
   prompt: string,
 ): Promise<CompletionAnswer> {
-  await using lease = await hf.leases.tryAcquire(`completion ${userId} ${requestId}`, {
-    ttl: settings.leaseTtl,
-  })
+  const name = `completion ${userId} ${requestId}`
+  const lease = await hf.leases.tryAcquire(name, { ttl: settings.leaseTtl })
   if (lease === undefined) return { ok: false, why: 'in-progress' }
   const hold = { estimate: estimatedCredits, ttl: settings.holdTtl, operationId: requestId }
   try {
@@ -51,6 +50,8 @@ async function complete(
     if (!isHoldfastError(error, 'LEDGER_HOLD_REFUSED')) throw error
     const { reason } = error.details['verdict'] as Refused<number>
     return { ok: false, why: reason === 'insufficient' ? 'not-enough-credits' : 'already-done' }
+  } finally {
+    await lease.release()
   }
 }
 // #endregion
