@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../website"
 
 if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
-  npm ci --ignore-scripts
+  # Not `npm ci`: the lock file has no optional packages of other platforms, and that refuses it.
+  npm install --ignore-scripts --no-save
 fi
 exec npm run "$@"
