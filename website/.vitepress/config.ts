@@ -9,11 +9,12 @@ import { addressOf, notPages, rewrites } from '../site/pages.ts'
 import { repository } from '../site/repository.ts'
 import { searchOptions, tokenize } from '../site/search.ts'
 import { sequenceDiagram } from '../site/sequence-diagram.ts'
-import { sidebarOf } from '../site/sidebar.ts'
+import { decisionRecords, sidebarOf } from '../site/sidebar.ts'
 
 const website = fileURLToPath(new URL('..', import.meta.url))
 const root = join(website, '..')
 const sidebar = sidebarOf(readFileSync(join(root, 'docs/README.md'), 'utf8'))
+const decisions = readFileSync(join(root, 'docs/decisions/README.md'), 'utf8')
 /** Written by `npm run docs:api`, which `docs:build` does first. */
 const api = join(website, 'generated/sidebar.json')
 
@@ -84,7 +85,8 @@ export default defineConfig({
     const page = sidebar.flatMap(({ items }) => items).find(({ path }) => path === filePath)
     return page === undefined ? {} : { description: page.description.replaceAll('`', '') }
   },
-  buildEnd: ({ outDir }) => writeLlmsFiles({ root, outDir, base, sidebar }),
+  buildEnd: ({ outDir }) =>
+    writeLlmsFiles({ root, outDir, base, sidebar: [...sidebar, decisionRecords(decisions)] }),
   markdown: {
     // Those without it have less contrast than small text needs.
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },

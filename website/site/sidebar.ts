@@ -29,3 +29,14 @@ export function sidebarOf(index: string): SidebarGroup[] {
   }))
   return groups.filter(({ items }) => items.length > 0)
 }
+
+/** The records of decisions, which the sidebar has as one page; `index` is the text of `docs/decisions/README.md`. */
+export function decisionRecords(index: string): SidebarGroup {
+  const rows = [...index.matchAll(/^\| (\d+) \| \[(.+?)\]\(([^)]+)\) \|$/gm)]
+  const items = rows.map(([, number = '', title = '', target = '']) => {
+    const path = posix.join('docs/decisions', target)
+    const text = title.replaceAll('`', '')
+    return { text, link: addressOf(path), path, description: `decision ${number}` }
+  })
+  return { text: 'Decisions', items }
+}
