@@ -1,12 +1,12 @@
-import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
+import { configDefaults, defineConfig, type TestProjectConfiguration } from 'vitest/config'
+import { filesLeftOut, isBrief } from './scripts/brief/left-out.ts'
+import { SlowFirst } from './scripts/brief/slow-first.ts'
 import { sourcesByName } from './scripts/package/entries.ts'
 
 const holdfast = 'packages/holdfast/test'
 const sources = sourcesByName()
 /** A harness for a driver that is not ours; see docs/write-a-driver.md. */
 const outside = process.env['HOLDFAST_HARNESS'] !== undefined
-/** A run that has to end soon leaves out what the same files say without a pooler. */
-const isBrief = process.env['HOLDFAST_BRIEF'] === '1'
 const servers = `${holdfast}/support/shared-servers.ts`
 
 /** A project whose files get one shared PostgreSQL and PgBouncer; see `testDatabase()`. */
@@ -49,6 +49,12 @@ export default defineConfig({
     // A test that needs a second try is a bug in the test or in us. Only what came too late may try again: a busy
     // machine can make a thing late, and what is late by itself stays so. See test/support/in-time.ts.
     retry: { count: 9, condition: /^too late/ },
+    sequence: { sequencer: SlowFirst },
+    // A run that has to end soon; see scripts/brief/left-out.ts.
+    ...(isBrief && {
+      runner: './scripts/brief/leave-out.ts',
+      exclude: [...configDefaults.exclude, ...filesLeftOut()],
+    }),
     projects: [
       plain('unit', ['packages/*/test/unit/**/*.test.ts', 'website/test/unit/**/*.test.ts']),
       // The site as it is built, in a Chromium; `npm run test:site`.
@@ -71,13 +77,16 @@ export default defineConfig({
       database(
         'pgbouncer',
         [
-          `${holdfast}/integration/{claims,locks,once,rows,tx}/**/*.test.ts`,
-          `${holdfast}/integration/ledger/{coalescing,hold-races,model-concurrent}.test.ts`,
+          `${holdfast}/integration/{locks,once,rate-limit,tx}/**/*.test.ts`,
+          `${holdfast}/integration/claims/{hearing,prepared,transaction-mode,work,worker}.test.ts`,
+          `${holdfast}/integration/rows/{lock,race,transaction,update-versioned,wait}.test.ts`,
+          `${holdfast}/integration/ledger/{coalescing,model-concurrent}.test.ts`,
+          // A run that has to end soon leaves out what the same files say without a pooler.
           ...(isBrief
             ? []
             : [
-                `${holdfast}/integration/{leases,observe,schedule,schema}/**/*.test.ts`,
-                `${holdfast}/integration/ledger/{kill,model}.test.ts`,
+                `${holdfast}/integration/{claims,leases,observe,rows,schedule,schema}/**/*.test.ts`,
+                `${holdfast}/integration/ledger/{hold-races,kill,model}.test.ts`,
               ]),
         ],
         true,

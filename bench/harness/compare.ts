@@ -36,6 +36,8 @@ export interface Contest extends Bar {
   readonly workers: number
   /** What the ratio by processor time is to reach. */
   readonly barByCost?: number
+  /** Also the client's processor time against the server's, of what is measured. */
+  readonly clientVsServer?: Bar & { readonly name: string }
 }
 
 export interface Effort {
@@ -78,7 +80,7 @@ export async function compare(
   const rate = ({ perSecond }: Slice): number => perSecond
   const byTime = comparisonOf(contest, measured, baseline, rate, perSecond)
   if (meter === undefined) return [byTime]
-  const { bar: _, barByCost, ...rest } = contest
+  const { bar: _, barByCost, clientVsServer, ...rest } = contest
   const named = {
     ...rest,
     name: `${contest.name}_cpu`,
@@ -92,7 +94,22 @@ export async function compare(
       ...comparisonOf(named, measured, baseline, efficiency, (slices) => costText(costs(slices))),
       cost: { measured: middleCost(costs(measured)), baseline: middleCost(costs(baseline)) },
     },
+    ...(clientVsServer === undefined ? [] : [sharesOf(clientVsServer, costs(measured))]),
   ]
+}
+
+function sharesOf({ name, ...bar }: Bar & { readonly name: string }, costs: Cost[]): Comparison {
+  const of = (part: string): number[] => costs.map(({ parts }) => parts[part] ?? Number.NaN)
+  const [client, server] = [of('client'), of('server')]
+  return {
+    ...bar,
+    name,
+    ratio: summarise(client.map((each, at) => each / (server[at] as number))),
+    sides: [
+      { value: `${quantile(client, 0.5).toFixed(1)} µs`, label: 'of a processor, by the client' },
+      { value: `${quantile(server, 0.5).toFixed(1)} µs`, label: 'by the server' },
+    ],
+  }
 }
 
 /** One slice of one side. */

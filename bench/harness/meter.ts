@@ -13,10 +13,11 @@ interface Servers {
   /** MariaDB or MySQL, each session a thread. */
   readonly threads?: number
   readonly pooler?: number
+  readonly redis?: number | undefined
 }
 
 /** `undefined` where the system does not tell. */
-export function meterOf({ postmaster, threads, pooler }: Servers): Meter | undefined {
+export function meterOf({ postmaster, threads, pooler, redis }: Servers): Meter | undefined {
   const parts: Record<string, () => number> = { client: secondsOfClient }
   if (postmaster !== undefined) {
     const spent = processorSeconds(postmaster)
@@ -27,6 +28,8 @@ export function meterOf({ postmaster, threads, pooler }: Servers): Meter | undef
     if (secondsOfEachThread(threads) === undefined) return undefined
     parts['server'] = () => secondsOfEachThread(threads) ?? 0
   }
+  // Each of its threads: what it does beside the commands costs a processor as well.
+  if (redis !== undefined) parts['redis'] = () => secondsOfEachThread(redis) ?? 0
   if (pooler !== undefined) parts['pooler'] = () => secondsOf(pooler) ?? 0
   return machineSeconds() === undefined ? undefined : { parts }
 }

@@ -1,11 +1,13 @@
 import { withClient } from '@holdfast/testkit'
 import type { Side } from '../harness/compare.ts'
-import { pgbench } from '../harness/pgbench.ts'
+import { openPool } from '../harness/open-pool.ts'
 import { book, limit } from './open-ledger.ts'
 
-/** Which batches pgbench sends. */
+/** Which batches are sent. */
 export interface BareBatches {
   readonly url: string
+  /** The function that applies them. */
+  readonly calls: BareCalls
   /** Lines in a call. */
   readonly size: number
   /** Calls under way at once. */
@@ -16,18 +18,49 @@ export interface BareBatches {
   readonly name: string
 }
 
-/** Different batches, so that the keys are hit evenly. */
-const linesPrepared = 200_000
-/** Operation ids made ready for a second of pgbench, to begin with. */
-const idsPerSecond = 50_000
+/** A function of ours, and how it is called with what lies ready. */
+export interface BareCalls {
+  readonly name: string
+  /** `b` are the lines of a batch, `f` its operation ids. */
+  readonly text: string
+}
+
+/** The function as it is called for lines of any plain kind. */
+export const plainCalls: BareCalls = {
+  name: 'apply_plain()',
+  text: `holdfast.apply_plain(
+    buckets => b.buckets, bases => b.accounts, owners => NULL, ids => f.ids, operation_ids => NULL,
+    kinds => b.kinds, amounts => b.amounts, allowances => b.allowances, flags => b.flags,
+    notes => NULL, units => NULL, zones => NULL, ttls_ms => NULL, refs => NULL)`,
+}
 
 /**
- * `apply_plain` driven by pgbench, without a client that builds requests or reads answers. Everything is
- * made beforehand and lies in tables: the lines, and before each slice the operation ids, which must
- * be new ones.
+ * The function as it is called for lines whose ids are new, with what is the same in all of them sent once: as we do.
+ * One key is one account.
  */
-export async function bareSide(binary: string, batches: BareBatches): Promise<Side> {
-  const { url, size, clients, first, last, name } = batches
+export function newCalls(hot: boolean): BareCalls {
+  const first = (column: string): string => `b.${column}[1:1]`
+  return {
+    name: 'apply_new()',
+    text: `holdfast.apply_new(
+      buckets => ${hot ? first('buckets') : 'b.buckets'}, bases => ${hot ? first('accounts') : 'b.accounts'},
+      ids => f.ids, kinds => ${first('kinds')}, amounts => ${first('amounts')}, allowances => ${first('allowances')},
+      owners => NULL, operation_ids => NULL)`,
+  }
+}
+
+/** Different batches, so that the keys are hit evenly. */
+const linesPrepared = 200_000
+/** Operation ids made ready for a slice, to begin with. */
+const fewestIds = 60_000
+
+/**
+ * Batches without a client that builds requests or reads answers. Everything is made beforehand and lies in tables: the
+ * lines, and before each slice the operation ids, which must be new ones. What is left to send is the number of a batch,
+ * on connections that stay open, to a statement that is prepared.
+ */
+export async function bareSide(batches: BareBatches): Promise<Side & AsyncDisposable> {
+  const { url, calls, size, clients, first, last, name } = batches
   const count = first === last ? 1 : Math.ceil(linesPrepared / size)
   await withClient(url, async (client) => {
     await client.query('SET search_path = holdfast')
@@ -35,7 +68,6 @@ export async function bareSide(binary: string, batches: BareBatches): Promise<Si
       id int PRIMARY KEY, buckets smallint[], accounts uuid[], kinds smallint[], amounts bigint[],
       allowances bigint[], flags integer[])`)
     await client.query(`CREATE TABLE public.${name}_ids (id int PRIMARY KEY, ids uuid[])`)
-    await client.query(`CREATE SEQUENCE public.${name}_next`)
     // Reading them is not to cost decompression.
     const plain = ['buckets', 'accounts', 'kinds', 'amounts', 'allowances', 'flags']
     for (const column of plain) {
@@ -56,21 +88,36 @@ export async function bareSide(binary: string, batches: BareBatches): Promise<Si
     )
     await client.query(`VACUUM (ANALYZE) public.${name}`)
   })
-  const script = scriptFor(name, count)
-  let perSecond = Math.ceil(idsPerSecond / size)
+  const pool = await openPool(url, clients)
+  const text = `SELECT ${calls.text} IS NOT NULL AS done FROM public.${name} b, public.${name}_ids f
+    WHERE b.id = $1 AND f.id = $2`
+  const call = async (batch: number): Promise<void> => {
+    const values = [1 + Math.floor(Math.random() * count), batch]
+    const { rowCount } = await pool.query({ name, text, values })
+    if (rowCount !== 1) throw new Error('there is no such batch')
+  }
+  const fewest = Math.ceil(fewestIds / size)
+  let [ready, used] = [0, 0]
   return {
-    label: `apply_plain() alone, ${size} lines a call, by pgbench on ${clients} connection${clients > 1 ? 's' : ''}`,
-    async measure(sliceMs) {
-      const seconds = Math.max(1, Math.round(sliceMs / 1_000))
-      for (;;) {
-        const ready = perSecond * seconds
-        await makeIds(url, name, ready, size)
-        const rate = await pgbench(binary, { url, script, clients, seconds })
-        if ((await taken(url, name)) <= ready) return rate * size
-        // Whatever ran without ids was no call at all.
-        perSecond *= 2
-      }
+    label: `${calls.name} alone, ${size} lines a call, on ${clients} connection${clients > 1 ? 's' : ''}`,
+    async scene() {
+      const enough = used === ready ? used * 3 : Math.ceil(used * 1.5)
+      ready = Math.max(fewest, enough)
+      used = 0
+      await makeIds(url, name, ready, size)
+      return async () => {}
     },
+    async measure(sliceMs) {
+      const began = performance.now()
+      const until = began + sliceMs
+      const worker = async (): Promise<void> => {
+        // Whatever ran without ids would be no call at all.
+        while (performance.now() < until && used < ready) await call((used += 1))
+      }
+      await Promise.all(Array.from({ length: clients }, worker))
+      return (used * size * 1_000) / (performance.now() - began)
+    },
+    [Symbol.asyncDispose]: async () => await pool.end(),
   }
 }
 
@@ -88,28 +135,5 @@ async function makeIds(url: string, name: string, batches: number, size: number)
       [batches, size],
     )
     await client.query(`VACUUM (ANALYZE) public.${name}_ids`)
-    await client.query(`SELECT setval('public.${name}_next', 1, false)`)
   })
-}
-
-/** The number of the last batch of ids that was asked for. */
-async function taken(url: string, name: string): Promise<number> {
-  return await withClient(url, async (client) => {
-    const { rows } = await client.query<{ last: string }>(
-      `SELECT last_value AS last FROM public.${name}_next`,
-    )
-    return Number(rows[0]?.last)
-  })
-}
-
-function scriptFor(name: string, count: number): string {
-  // Statements of a pgbench script may span lines; the semicolon ends them.
-  return `\\set batch random(1, ${count})
-SELECT holdfast.apply_plain(
-  buckets => b.buckets, bases => b.accounts, owners => NULL, ids => f.ids, operation_ids => NULL,
-  kinds => b.kinds, amounts => b.amounts, allowances => b.allowances, flags => b.flags,
-  notes => NULL, units => NULL, zones => NULL, ttls_ms => NULL, refs => NULL)
-FROM public.${name} b, public.${name}_ids f
-WHERE b.id = :batch AND f.id = (SELECT nextval('public.${name}_next'));
-`
 }

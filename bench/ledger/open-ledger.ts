@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Driver } from '../../packages/holdfast/src/core/driver.ts'
-import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
+import { fromPg, type PgOptions } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../packages/holdfast/src/index.ts'
 import type { LedgerOptions } from '../../packages/holdfast/src/ledger/index.ts'
 import type { Quota } from '../../packages/holdfast/src/quota/index.ts'
@@ -24,9 +24,13 @@ export interface LedgerOn {
 }
 
 /** The ledger as an application has it, with its calls counted. */
-export function ledgerOn(pool: Pool, options: LedgerOptions = {}): LedgerOn {
+export function ledgerOn(
+  pool: Pool,
+  options: LedgerOptions = {},
+  pgOptions: PgOptions = {},
+): LedgerOn {
   const count: CallCount = { calls: 0, underWay: 0, mostUnderWay: 0 }
-  const hf = createHoldfast(counted(fromPg(pool), count), { ledger: options })
+  const hf = createHoldfast(counted(fromPg(pool, pgOptions), count), { ledger: options })
   return { count, quota: hf.quota({ name: book, limit, per: 'lifetime' }) }
 }
 

@@ -67,19 +67,24 @@ const throughApply: Cut = (file) => {
 
 /** Leaves everything to `apply`. */
 const leavesAllOut: Cut = beginsWith("RETURN '';")
+const leavesAllNewOut: Cut = beginsWith("RETURN '[0]';")
 
 const cuts: Readonly<Record<Protection, ReadonlyMap<string, Cut>>> = {
   // Everything is booked whatever the balance, and no account has a wall.
   guard: new Map([
     ['app/apply', beginsWith('flags := ARRAY(SELECT f & ~2 | 1 FROM unnest(flags) AS f);')],
     ['app/apply_one', throughApply],
+    ['app/apply_debit', throughApply],
     ['app/apply_plain', (file) => replaced(file, />= l\.debits \+ l\.holds/g, '>= -largest')],
+    ['app/apply_new', (file) => replaced(file, />= l\.debits/g, '>= -largest')],
   ]),
   // Read, decide, write, with nothing in between that makes others wait.
   lock: new Map([
     ['app/apply', withoutRowLocks],
     ['app/apply_one', throughApply],
+    ['app/apply_debit', throughApply],
     ['app/apply_plain', leavesAllOut],
+    ['app/apply_new', leavesAllNewOut],
   ]),
   // A transfer gives a little less than it takes, now and then.
   leg: new Map([
@@ -102,6 +107,8 @@ const cuts: Readonly<Record<Protection, ReadonlyMap<string, Cut>>> = {
       ),
     ],
     ['app/apply_one', throughApply],
+    ['app/apply_debit', throughApply],
     ['app/apply_plain', leavesAllOut],
+    ['app/apply_new', leavesAllNewOut],
   ]),
 }

@@ -4,10 +4,12 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { integer, pgTable, text, timestamp } from 'drizzle-orm/pg-core'
+import { Redis } from 'ioredis'
 import {
   RateLimiterDrizzle,
   RateLimiterPostgres,
   RateLimiterPrisma,
+  RateLimiterRedis,
   RateLimiterRes,
   type RateLimiterStoreAbstract,
 } from 'rate-limiter-flexible'
@@ -26,7 +28,14 @@ export interface Limiter extends AsyncDisposable {
   consume(key: string, points: number, id?: string): Promise<boolean>
 }
 
-type OpenLimiter = (url: string, limit: number, connections: number) => Promise<Limiter>
+/** Where limiters keep what they count. */
+export interface Places {
+  readonly url: string
+  /** Of a Redis on this machine, if there is one. */
+  readonly redisPort: number | undefined
+}
+
+type OpenLimiter = (places: Places, limit: number, connections: number) => Promise<Limiter>
 
 const month = 30 * 24 * 60 * 60
 
@@ -35,6 +44,15 @@ function ours<Tx>(driver: Driver<Tx>, limit: number, close: () => Promise<unknow
   return {
     consume: async (key, points, id = randomUUID()) =>
       (await quota.consume(key, points, { operationId: id })).ok,
+    [Symbol.asyncDispose]: async () => void (await close()),
+  }
+}
+
+/** Without history and operation ids. */
+function lean<Tx>(driver: Driver<Tx>, limit: number, close: () => Promise<unknown>): Limiter {
+  const calls = createHoldfast(driver).rateLimit({ name: 'peers', limit, per: 'month' })
+  return {
+    consume: async (key, points) => (await calls.consume(key, points)).ok,
     [Symbol.asyncDispose]: async () => void (await close()),
   }
 }
@@ -68,11 +86,34 @@ function prismaOn(url: string, connections: number): PrismaClient {
 
 /** Each store of theirs beside us on the same client. */
 export const limiters = {
-  'holdfast, pg': async (url, limit, connections) => {
+  'rate limit, pg': async ({ url }, limit, connections) => {
+    const pool = await openPool(url, connections)
+    return lean(fromPg(pool), limit, () => pool.end())
+  },
+  'rate limit, Prisma': async ({ url }, limit, connections) => {
+    const prisma = prismaOn(url, connections)
+    return lean(fromPrisma(prisma), limit, () => prisma.$disconnect())
+  },
+  'rate limit, Drizzle': async ({ url }, limit, connections) => {
+    const pool = await openPool(url, connections)
+    return lean(fromDrizzle(drizzle(pool), sql), limit, () => pool.end())
+  },
+  'rate-limiter-flexible, Redis': async ({ redisPort }, limit) => {
+    // One connection, on which calls follow each other without waiting: as its documentation has it.
+    const redis = new Redis({ host: '127.0.0.1', port: redisPort ?? 0 })
+    const limiter = new RateLimiterRedis({
+      storeClient: redis,
+      points: limit,
+      duration: month,
+      keyPrefix: 'peers',
+    })
+    return theirs(limiter, () => redis.quit())
+  },
+  'quota, pg': async ({ url }, limit, connections) => {
     const pool = await openPool(url, connections)
     return ours(fromPg(pool), limit, () => pool.end())
   },
-  'rate-limiter-flexible, PostgreSQL': async (url, limit, connections) => {
+  'rate-limiter-flexible, PostgreSQL': async ({ url }, limit, connections) => {
     const pool = await openPool(url, connections)
     const limiter = new RateLimiterPostgres({
       ...common,
@@ -83,11 +124,11 @@ export const limiters = {
     })
     return theirs(limiter, () => pool.end())
   },
-  'holdfast, Prisma': async (url, limit, connections) => {
+  'quota, Prisma': async ({ url }, limit, connections) => {
     const prisma = prismaOn(url, connections)
     return ours(fromPrisma(prisma), limit, () => prisma.$disconnect())
   },
-  'rate-limiter-flexible, Prisma': async (url, limit, connections) => {
+  'rate-limiter-flexible, Prisma': async ({ url }, limit, connections) => {
     const prisma = prismaOn(url, connections)
     const limiter = new RateLimiterPrisma({
       ...common,
@@ -97,11 +138,11 @@ export const limiters = {
     })
     return theirs(limiter, () => prisma.$disconnect())
   },
-  'holdfast, Drizzle': async (url, limit, connections) => {
+  'quota, Drizzle': async ({ url }, limit, connections) => {
     const pool = await openPool(url, connections)
     return ours(fromDrizzle(drizzle(pool), sql), limit, () => pool.end())
   },
-  'rate-limiter-flexible, Drizzle': async (url, limit, connections) => {
+  'rate-limiter-flexible, Drizzle': async ({ url }, limit, connections) => {
     const pool = await openPool(url, connections)
     const limiter = new RateLimiterDrizzle({
       ...common,

@@ -2,10 +2,10 @@
 import { barrier } from '@holdfast/testkit'
 import { randomFor } from '../harness/random.ts'
 import { joinTeam } from '../harness/team-member.ts'
-import { type Limiter, type LimiterName, limiters } from './limiters.ts'
+import { type Limiter, type LimiterName, limiters, type Places } from './limiters.ts'
 
 export interface PeerSetup {
-  readonly url: string
+  readonly places: Places
   readonly callers: number
   readonly connections: number
   readonly limit: number
@@ -30,7 +30,7 @@ joinTeam<PeerSetup, PeerRound, PeerReport>(async (setup, member) => {
   return {
     async ready({ limiter: name, key, callsPerCaller, dearest }) {
       const limiter =
-        opened.get(name) ?? (await limiters[name](setup.url, setup.limit, setup.connections))
+        opened.get(name) ?? (await limiters[name](setup.places, setup.limit, setup.connections))
       opened.set(name, limiter)
       // Connections and plans are there before the race begins.
       await limiter.consume(`warm-up-${member}`, 1)

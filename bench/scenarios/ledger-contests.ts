@@ -9,7 +9,7 @@ import {
   latencyRatio,
 } from '../harness/compare-latency.ts'
 import type { Comparison } from '../harness/compare.ts'
-import { bareSide } from '../ledger/bare-batches.ts'
+import { type BareCalls, bareSide, plainCalls } from '../ledger/bare-batches.ts'
 import { consumeByHand } from '../ledger/hand-written.ts'
 import { anyKey, type History, keyOf } from '../ledger/load-history.ts'
 import { type LedgerOn, ledgerOn } from '../ledger/open-ledger.ts'
@@ -83,45 +83,70 @@ export interface Batching {
   readonly underWay: number
 }
 
+/** A ratio, and what it is to reach by time and by processor time. */
+interface Bars {
+  readonly name: string
+  readonly bar?: number
+  readonly barByCost: number
+}
+
 export async function versusBare(
-  name: 'hot_vs_bare' | 'spread_vs_bare',
   ground: Ground,
   { size, underWay }: Batching,
-  binary: string,
-): Promise<Contest> {
-  const hot = name === 'hot_vs_bare'
-  const baseline = await bareSide(binary, {
+  calls: BareCalls,
+  { name, ...bars }: Bars,
+): Promise<Contest & AsyncDisposable> {
+  const hot = ground.history.others === 0
+  const baseline = await bareSide({
     url: ground.url,
+    calls,
     size,
     clients: underWay,
     first: hot ? 0 : 1,
     last: hot ? 0 : ground.history.others,
-    name: `bare_${name}`,
+    name,
   })
   return {
     name,
-    bar: hot ? 0.85 : 0.8,
+    ...bars,
     workers: callers,
     measured: ours(ground, hot ? 'one key' : `${ground.history.others.toLocaleString('en')} keys`),
     baseline,
+    ...(calls === plainCalls
+      ? {}
+      : {
+          clientVsServer: {
+            name: `${hot ? 'hot' : 'spread'}_client_vs_server`,
+            bar: 0.25,
+            barIs: 'at most' as const,
+          },
+        }),
+    [Symbol.asyncDispose]: async () => await baseline[Symbol.asyncDispose](),
   }
 }
 
+/** Which of the two sides is prepared by name. */
+interface Prepared {
+  readonly ours: boolean
+  readonly byHand: boolean
+}
+
 /** In the caller's transaction: BEGIN, one statement, COMMIT on both sides. */
-export function joinedVsCte(ground: Ground, prepared: boolean): Contest {
+export function joinedVsCte(ground: Ground, prepared: Prepared, bars: Bars): Contest {
   const { pool, pick } = ground
+  const ledger = prepared.ours ? ledgerOn(pool, {}, { prepareJoined: true }) : ground.ledger
+  const how = (isPrepared: boolean): string => (isPrepared ? ', prepared by name' : '')
   return {
-    name: prepared ? 'joined_vs_prepared_cte' : 'joined_vs_cte',
-    ...(prepared ? {} : { bar: 0.85 }),
+    ...bars,
     workers: joinedWorkers,
     measured: {
-      label: 'BEGIN, consume(tx, …), COMMIT',
-      operation: () => joined(ground),
+      label: `BEGIN, consume(tx, …)${how(prepared.ours)}, COMMIT`,
+      operation: () => joined({ ...ground, ledger }),
     },
     baseline: {
-      label: `BEGIN, guarded UPDATE and INSERT in one statement${prepared ? ', prepared by name' : ''}, COMMIT`,
+      label: `BEGIN, guarded UPDATE and INSERT in one statement${how(prepared.byHand)}, COMMIT`,
       operation: () =>
-        byHand(pool, (client) => consumeByHand(client, pick(), randomUUID(), prepared)),
+        byHand(pool, (client) => consumeByHand(client, pick(), randomUUID(), prepared.byHand)),
     },
   }
 }

@@ -4,7 +4,7 @@ import { type Comparison, type Contest, compare, type Effort } from '../harness/
 import { meterOf } from '../harness/meter.ts'
 import type { LatencyEffort } from '../harness/compare-latency.ts'
 import { openPool } from '../harness/open-pool.ts'
-import { pgbenchBinary } from '../harness/pgbench.ts'
+import { newCalls, plainCalls } from '../ledger/bare-batches.ts'
 import { createHandWritten } from '../ledger/hand-written.ts'
 import { anyKey, type History, keyOf, loadHistory } from '../ledger/load-history.ts'
 import { installLedger, ledgerOn } from '../ledger/open-ledger.ts'
@@ -34,19 +34,15 @@ const spreadHistory: History = { deep: 1, others: 100_000, each: 1 }
 
 interface Efforts {
   readonly rates: Effort
-  /** pgbench runs for whole seconds; it leaves its own warm-up out. */
-  readonly bare: Effort
   readonly latency: LatencyEffort
 }
 
 const full: Efforts = {
   rates: { rounds: 20, sliceMs: 1_000 },
-  bare: { rounds: 20, sliceMs: 2_000 },
   latency: { rounds: 30, calls: 200, limitMs: 60_000 },
 }
 const quick: Efforts = {
   rates: { rounds: 4, sliceMs: 300, warmUps: 1 },
-  bare: { rounds: 3, sliceMs: 600, warmUps: 0 },
   latency: { rounds: 6, calls: 100, limitMs: 6_000 },
 }
 
@@ -59,9 +55,9 @@ export const ledger: BenchScenario = {
     `table, so before every slice its one key is brought back to ${hotRows} rows (hot_vs_textbook; our account has ` +
     'at least as many movements), to none (hot_vs_textbook_fresh), and 100,000 keys have one row each ' +
     '(spread_vs_textbook); its sum is served by a covering index, freshly vacuumed. ' +
-    'bare: pgbench, prepared, calls the same function apply_plain() with as many lines in a call and as many calls under ' +
+    'bare: a prepared statement calls apply_plain(), and for best apply_new() as we do, with as many lines in a call and as many calls under ' +
     'way as our combiner had just before; lines and new operation ids lie ready in tables, in binary, and no answer ' +
-    'is read; each client’s first transaction, which plans, is left out. joined: 16 transactions under way on 16 connections, 100,000 keys. ' +
+    'is read. joined: 16 transactions under way on 16 connections, 100,000 keys. ' +
     'idle: one caller, one connection, calls in turn; a ratio of median latencies, where more than 1 is slower. ' +
     'hot_update_share: of all updates of balance in the run on 100,000 keys, from the server’s statistics.',
   async run({ quick: short, progress }) {
@@ -80,16 +76,17 @@ export const ledger: BenchScenario = {
     const run = async (contest: Contest, effort: Effort): Promise<void> => {
       comparisons.push(...(await compare(contest, effort, progress, meter)))
     }
-    const binary = pgbenchBinary()
-    if (binary === undefined)
-      progress('no pgbench here: hot_vs_bare and spread_vs_bare are left out')
 
     await using hot = await ground(server, 'hot', hotHistory, () => keyOf(0))
     await run(hotVsTextbook(hot, hotRows, { name: 'hot_vs_textbook', bar: 100 }), efforts.rates)
     await run(hotVsTextbook(hot, 0, { name: 'hot_vs_textbook_fresh' }), efforts.rates)
     const hotBatching = await batchingOf(hot)
-    if (binary !== undefined) {
-      await run(await versusBare('hot_vs_bare', hot, hotBatching, binary), efforts.bare)
+    for (const [calls, bars] of [
+      [plainCalls, { name: 'hot_vs_bare', bar: 0.85, barByCost: 0.98 }],
+      [newCalls(true), { name: 'hot_vs_best', barByCost: 0.8 }],
+    ] as const) {
+      await using contest = await versusBare(hot, hotBatching, calls, bars)
+      await run(contest, efforts.rates)
     }
 
     // Now, before another checkpoint makes whole pages go to the WAL again.
@@ -100,11 +97,29 @@ export const ledger: BenchScenario = {
     await createHandWritten(spread.url, spreadHistory.others)
     await run(spreadVsTextbook(spread), efforts.rates)
     const spreadBatching = await batchingOf(spread)
-    if (binary !== undefined) {
-      await run(await versusBare('spread_vs_bare', spread, spreadBatching, binary), efforts.bare)
+    for (const [calls, bars] of [
+      [plainCalls, { name: 'spread_vs_bare', bar: 0.8, barByCost: 0.9 }],
+      [newCalls(false), { name: 'spread_vs_best', barByCost: 0.8 }],
+    ] as const) {
+      await using contest = await versusBare(spread, spreadBatching, calls, bars)
+      await run(contest, efforts.rates)
     }
-    await run(joinedVsCte(spread, false), efforts.rates)
-    await run(joinedVsCte(spread, true), efforts.rates)
+    for (const [prepared, bars] of [
+      [
+        { ours: false, byHand: false },
+        { name: 'joined_vs_cte', bar: 0.85, barByCost: 0.83 },
+      ],
+      [
+        { ours: true, byHand: false },
+        { name: 'joined_prepared_vs_cte', barByCost: 0.95 },
+      ],
+      [
+        { ours: false, byHand: true },
+        { name: 'joined_vs_prepared_cte', barByCost: 0.5 },
+      ],
+    ] as const) {
+      await run(joinedVsCte(spread, prepared, bars), efforts.rates)
+    }
     {
       const pool = await openPool(spread.url, 1)
       comparisons.push(await idleLatency(pool, spreadHistory, efforts.latency))

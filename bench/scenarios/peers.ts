@@ -4,8 +4,16 @@ import type { BenchScenario, FactTable } from '../harness/bench-scenario.ts'
 import { type Comparison, compare, type Effort } from '../harness/compare.ts'
 import { type Meter, meterOf } from '../harness/meter.ts'
 import { startTeam, type Team } from '../harness/team.ts'
-import { installLimiters, type Limiter, type LimiterName, limiters } from '../peers/limiters.ts'
+import { latenciesOf } from '../peers/latencies.ts'
+import {
+  installLimiters,
+  type Limiter,
+  type LimiterName,
+  limiters,
+  type Places,
+} from '../peers/limiters.ts'
 import type { PeerReport, PeerRound, PeerSetup } from '../peers/peer-callers.ts'
+import { startRedis } from '../peers/start-redis.ts'
 
 const processes = 2
 const callers = 64
@@ -20,66 +28,159 @@ interface Plan {
   readonly rounds: number
   readonly effort: Effort
   readonly keys: number
+  /** Calls of each side before it is measured: code that was never run is slow. */
+  readonly warmUps: number
+  /** Other numbers of callers, for contests that have more than one. */
+  readonly otherCallers: readonly number[]
+  readonly latencyMs: number
 }
 
-const full: Plan = { rounds: 20, effort: { rounds: 12, sliceMs: 1_000 }, keys: 10_000 }
-const quick: Plan = { rounds: 2, effort: { rounds: 4, sliceMs: 250, warmUps: 1 }, keys: 500 }
+const full: Plan = {
+  rounds: 20,
+  effort: { rounds: 12, sliceMs: 1_000 },
+  keys: 10_000,
+  warmUps: 50_000,
+  otherCallers: [1, 512],
+  latencyMs: 3_000,
+}
+const quick: Plan = {
+  rounds: 1,
+  effort: { rounds: 4, sliceMs: 150, warmUps: 1, limitMs: 2_500 },
+  keys: 10_000,
+  warmUps: 10_000,
+  otherCallers: [],
+  latencyMs: 0,
+}
+
+/** Two limiters that are compared, and what is promised of their costs. */
+interface Pair {
+  readonly name: string
+  readonly measured: LimiterName
+  readonly baseline: LimiterName
+  /** By processor time, with 64 callers. */
+  readonly bars?: { readonly hot?: number; readonly spread?: number }
+  /** Also with other numbers of callers. */
+  readonly everyCrowd?: true
+}
+
+const pairs: readonly Pair[] = [
+  {
+    name: 'lean_vs_flexible_pg',
+    measured: 'rate limit, pg',
+    baseline: 'rate-limiter-flexible, PostgreSQL',
+    bars: { hot: 50, spread: 6 },
+    everyCrowd: true,
+  },
+  {
+    name: 'lean_vs_flexible_redis',
+    measured: 'rate limit, pg',
+    baseline: 'rate-limiter-flexible, Redis',
+    bars: { hot: 5, spread: 1 },
+    everyCrowd: true,
+  },
+  {
+    name: 'lean_vs_flexible_prisma',
+    measured: 'rate limit, Prisma',
+    baseline: 'rate-limiter-flexible, Prisma',
+  },
+  {
+    name: 'lean_vs_flexible_drizzle',
+    measured: 'rate limit, Drizzle',
+    baseline: 'rate-limiter-flexible, Drizzle',
+  },
+  {
+    name: 'ledger_vs_flexible_pg',
+    measured: 'quota, pg',
+    baseline: 'rate-limiter-flexible, PostgreSQL',
+    bars: { spread: 1.5 },
+    everyCrowd: true,
+  },
+  {
+    name: 'ledger_vs_flexible_prisma',
+    measured: 'quota, Prisma',
+    baseline: 'rate-limiter-flexible, Prisma',
+  },
+  {
+    name: 'ledger_vs_flexible_drizzle',
+    measured: 'quota, Drizzle',
+    baseline: 'rate-limiter-flexible, Drizzle',
+  },
+]
 
 export const peers: BenchScenario = {
-  about: 'the same quota by us and by rate-limiter-flexible, on the same clients',
+  about:
+    'the same limit by our rate limit, our quota and rate-limiter-flexible, on the same clients',
   method:
-    'Server and clients on one machine, fsync on. Correctness: per round a fresh key with a limit of 300 points a month; ' +
+    'Servers and clients on one machine, fsync on, Redis without persistence. Correctness: per round a fresh key with a limit of 300 points a month; ' +
     `${processes} processes of ${callers} callers, released together, ask for more than there is. "over" is what was granted ` +
     'above the limit; "lost" is what was not granted although it was there: a call for one more point is made at the ' +
     'end, and if it is refused, what is left of the limit is out of reach. "same id twice" is what 50 calls of one point took when each was ' +
-    `sent twice, as after a lost answer. Throughput: one process, ${callers} callers, ${connections} connections, slices in turn, the median of ` +
-    'the ratios with p10 and p90; spread: 10,000 keys (500 with --quick), all used before. We keep a movement and an operation id per call; they keep one counter per key.',
+    `sent twice, as after a lost answer. Throughput: one process, ${callers} callers unless the name says another number, ${connections} connections ` +
+    '(Redis: one, on which calls follow each other), slices in turn, the median of the ratios with p10 and p90, by calls a second and by time of ' +
+    'processors (_cpu) of client, PostgreSQL and Redis; hot: one key; spread: 10,000 keys, all used before. A quota keeps a movement and an operation ' +
+    'id per call; the others keep one counter per key. With --quick only the limiters on pg and Redis are compared, without latencies.',
   async run({ quick: short, progress }) {
     const plan = short ? quick : full
-    progress('starting PostgreSQL')
+    progress('starting PostgreSQL and Redis')
     await using server = await startPostgres({ settings: { fsync: 'on' } })
-    const url = await server.createDatabase('peers')
-    const meter = meterOf({ postmaster: server.pid })
-    await installLimiters(url)
+    await using redis = await startRedis()
+    if (redis === undefined) progress('there is no redis-server: nothing is compared with it')
+    const places: Places = { url: await server.createDatabase('peers'), redisPort: redis?.port }
+    const meter = meterOf({ postmaster: server.pid, redis: redis?.pid })
+    await installLimiters(places.url)
+    const isThere = (name: string): boolean => redis !== undefined || !name.endsWith('Redis')
     const facts: FactTable[] = []
     {
       await using team = await startTeam<PeerSetup, PeerRound, PeerReport>(
         new URL('../peers/peer-callers.ts', import.meta.url),
         processes,
-        { url, callers, connections, limit },
+        { places, callers, connections, limit },
       )
-      facts.push(await correctness(team, url, plan.rounds, progress))
+      facts.push(await correctness(team, places, names.filter(isThere), plan.rounds, progress))
     }
     const comparisons: Comparison[] = []
-    for (const client of ['PostgreSQL', 'Prisma', 'Drizzle'] as const) {
-      comparisons.push(...(await throughput({ url, meter }, client, plan, progress)))
+    const latencies = new Map<LimiterName, string[]>()
+    const chosen = pairs.filter((pair) => isThere(pair.baseline))
+    for (const pair of short ? chosen.filter((each) => each.everyCrowd === true) : chosen) {
+      comparisons.push(...(await throughput({ places, meter, latencies }, pair, plan, progress)))
     }
     facts.push(throughputTable(comparisons))
+    if (latencies.size > 0) facts.push(latencyTable(latencies))
     return { comparisons, facts }
   },
 }
 
 function throughputTable(comparisons: readonly Comparison[]): FactTable {
   return {
-    title: 'Throughput, ours divided by theirs:',
-    columns: ['', 'median', 'p10', 'p90'],
-    rows: comparisons.map(({ name, ratio: { median, p10, p90 } }) => [
+    title: 'The baseline divided by ours (_cpu), or our calls a second divided by its:',
+    columns: ['', 'median', 'p10', 'p90', 'measured', 'baseline'],
+    rows: comparisons.map(({ name, ratio: { median, p10, p90 }, sides }) => [
       name,
       ...[median, p10, p90].map((value) => value.toFixed(2)),
+      ...sides.map(({ value }) => value),
     ]),
+  }
+}
+
+function latencyTable(latencies: ReadonlyMap<LimiterName, readonly string[]>): FactTable {
+  return {
+    title: `Milliseconds of a call with ${callers} callers:`,
+    columns: ['', 'one key, p50', 'p99', '10,000 keys, p50', 'p99'],
+    rows: [...latencies].map(([name, values]) => [name, ...values]),
   }
 }
 
 async function correctness(
   team: Team<PeerRound, PeerReport>,
-  url: string,
+  places: Places,
+  compared: readonly LimiterName[],
   rounds: number,
   progress: (text: string) => void,
 ): Promise<FactTable> {
   const rows: string[][] = []
-  for (const name of names) {
+  for (const name of compared) {
     progress(`correctness: ${name}`)
-    await using observer = await limiters[name](url, limit, 1)
+    await using observer = await limiters[name](places, limit, 1)
     const same = await storm(team, observer, name, rounds, 1)
     const mixed = await storm(team, observer, name, rounds, 9)
     rows.push([
@@ -136,55 +237,72 @@ async function sentTwice(limiter: Limiter): Promise<number> {
   return limit - left
 }
 
+interface Ground {
+  readonly places: Places
+  readonly meter: Meter | undefined
+  /** What was found out about each limiter so far. */
+  readonly latencies: Map<LimiterName, string[]>
+}
+
 async function throughput(
-  { url, meter }: { readonly url: string; readonly meter: Meter | undefined },
-  client: 'PostgreSQL' | 'Prisma' | 'Drizzle',
-  { effort, keys }: Plan,
+  { places, meter, latencies }: Ground,
+  { name, measured: ourName, baseline: theirName, bars, everyCrowd }: Pair,
+  { effort, keys, warmUps, otherCallers, latencyMs }: Plan,
   progress: (text: string) => void,
 ): Promise<Comparison[]> {
-  const [ourName, theirName] = names.filter(
-    (name) =>
-      name.endsWith(client === 'PostgreSQL' ? 'pg' : client) ||
-      name.endsWith(`flexible, ${client}`),
-  )
-  if (ourName === undefined || theirName === undefined) throw new Error(`nobody uses ${client}`)
-  await using our = await limiters[ourName](url, noLimit, connections)
-  await using their = await limiters[theirName](url, noLimit, connections)
+  await using our = await limiters[ourName](places, noLimit, connections)
+  await using their = await limiters[theirName](places, noLimit, connections)
   const comparisons: Comparison[] = []
   const run = randomUUID()
-  // Every key has been used before: what its first use costs is not what we measure.
-  for (const limiter of [our, their]) {
-    const all = Array.from({ length: keys }, (_, key) => `${run}-${key}`)
-    const use = async (): Promise<void> => {
-      for (let key = all.pop(); key !== undefined; key = all.pop()) await limiter.consume(key, 1)
-    }
-    await Promise.all(Array.from({ length: callers }, use))
-  }
-  for (const [what, label, key] of [
+  const anyKey = (): string => `${run}-${Math.floor(Math.random() * keys)}`
+  for (const limiter of [our, their]) await warmUp(limiter, run, keys, warmUps)
+  for (const [kind, label, key] of [
     ['hot', 'one key', () => run],
-    [
-      'spread',
-      `${keys.toLocaleString('en')} keys`,
-      () => `${run}-${Math.floor(Math.random() * keys)}`,
-    ],
+    ['spread', `${keys.toLocaleString('en')} keys`, anyKey],
   ] as const) {
-    const side = (name: string, limiter: Limiter) => ({
-      label: `${name}, ${label}`,
+    const side = (limiterName: string, limiter: Limiter) => ({
+      label: `${limiterName}, ${label}`,
       operation: () => limiter.consume(key(), 1),
     })
-    comparisons.push(
-      ...(await compare(
-        {
-          name: `${what}_vs_flexible_${client.toLowerCase()}`,
-          workers: callers,
-          measured: side(ourName, our),
-          baseline: side(theirName, their),
-        },
-        effort,
-        progress,
-        meter,
-      )),
-    )
+    const bar = bars?.[kind]
+    for (const workers of everyCrowd === true ? [callers, ...otherCallers] : [callers]) {
+      const isUsual = workers === callers
+      comparisons.push(
+        ...(await compare(
+          {
+            name: `${name}_${kind}${isUsual ? '' : `_${workers}`}`,
+            workers,
+            measured: side(ourName, our),
+            baseline: side(theirName, their),
+            ...(isUsual && bar !== undefined ? { barByCost: bar } : {}),
+          },
+          effort,
+          progress,
+          meter,
+        )),
+      )
+    }
+    for (const [each, limiter] of [
+      [ourName, our],
+      [theirName, their],
+    ] as const) {
+      const known = latencies.get(each) ?? []
+      if (latencyMs === 0 || known.length >= (kind === 'hot' ? 2 : 4)) continue
+      const { p50Ms, p99Ms } = await latenciesOf(limiter, { key, callers, ms: latencyMs })
+      latencies.set(each, [...known, p50Ms.toFixed(1), p99Ms.toFixed(1)])
+    }
   }
   return comparisons
+}
+
+/** Every key has been used before, and the code has run: what the first use costs is not what we measure. */
+async function warmUp(limiter: Limiter, run: string, keys: number, most: number): Promise<void> {
+  let left = Math.max(keys, most)
+  const use = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1
+      await limiter.consume(`${run}-${left % keys}`, 1)
+    }
+  }
+  await Promise.all(Array.from({ length: callers }, use))
 }

@@ -1,7 +1,7 @@
 /** Hunts without one of their parts: each must find fewer of the races. */
 import type { Footprint, Step } from '../../packages/race/src/core/model.ts'
 import type { HuntParts } from '../../packages/race/src/hunt/hunt-calls.ts'
-import type { Reading } from '../../packages/race/src/hunt/read-footprints.ts'
+import type { Reading } from '../../packages/race/src/hunt/propose/read-footprints.ts'
 
 export const huntControls = ['edges', 'parser'] as const
 export type HuntControl = (typeof huntControls)[number]

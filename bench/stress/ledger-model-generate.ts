@@ -129,7 +129,7 @@ class Generator {
       return { path: 'joined', commands, commits: this.#chance(0.7) }
     }
     const commands = this.#differentIds(this.#random.integer(1, 10))
-    return { path: choice <= 78 ? 'together' : 'plain', commands }
+    return { path: choice <= 78 ? 'together' : choice <= 89 ? 'plain' : 'new', commands }
   }
 
   /** What the combiner makes sure of: an id comes once in a call. */

@@ -20,6 +20,8 @@ export type Step =
   | { readonly path: 'together'; readonly commands: readonly Command[] }
   /** What is plain in one call of `apply_plain`, the rest in one of `apply`. */
   | { readonly path: 'plain'; readonly commands: readonly Command[] }
+  /** What is as plain as can be in one call of `apply_new`, unless an id is known; the rest in one of `apply`. */
+  | { readonly path: 'new'; readonly commands: readonly Command[] }
   /** Several connections at once, each with commands of its own, or one that coalesces them. */
   | {
       readonly path: 'at once'

@@ -80,8 +80,12 @@ async function playStep(playing: Playing, step: Step): Promise<void> {
       compareAll(playing, step.commands, told, model.call(step.commands))
       break
     }
-    case 'plain': {
-      const told = await player.playPlain(lane.driver.alone, step.commands)
+    case 'plain':
+    case 'new': {
+      const told =
+        step.path === 'plain'
+          ? await player.playPlain(lane.driver.alone, step.commands)
+          : await player.playNew(lane.driver.alone, step.commands)
       const isDone = (_: unknown, at: number): boolean => told[at] !== undefined
       const done = step.commands.filter(isDone)
       compareAll(playing, done, told.filter(isDone), model.call(done))

@@ -143,6 +143,12 @@ export default defineConfig({
         miniSearch: { options: { tokenize }, searchOptions },
       },
     },
+    notFound: {
+      title: 'There is no such page',
+      quote: 'Search for an error code or a symptom, or start at the index of the docs.',
+      linkLabel: 'Go to the landing page',
+      linkText: 'Landing page',
+    },
     footer: { message: 'MIT licence' },
   },
   vite: {

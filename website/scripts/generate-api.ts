@@ -37,6 +37,13 @@ const app = await Application.bootstrapWithPlugins({
     parametersFormat: 'table',
     interfacePropertiesFormat: 'table',
     typeDeclarationFormat: 'table',
+    // Without them the descriptions have room; what is optional has a question mark, and the heading leads to the source.
+    tableColumnSettings: {
+      hideModifiers: true,
+      hideSources: true,
+      hideInherited: true,
+      leftAlignHeaders: true,
+    },
   },
 })
 const project = await app.convert()

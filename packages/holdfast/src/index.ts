@@ -34,6 +34,7 @@ import {
   type RecorderOptions,
   startRecorder,
 } from './observe/index.ts'
+import { createRateLimit, type RateLimit, type RateLimitOptions } from './rate-limit/index.ts'
 import { createQuota, type Quota, type QuotaOptions } from './quota/index.ts'
 import type { AmountKind, AmountOf } from './ledger/book.ts'
 import { createOnce, type Once, type OnceRoomOptions } from './entries/once.ts'
@@ -155,6 +156,8 @@ export interface Holdfast<Tx> {
   readonly once: Once<Tx>
   /** Declares a quota: `used + cost <= limit`. */
   quota<K extends AmountKind = 'number'>(options: QuotaOptions<K>): Quota<Tx, AmountOf<K>>
+  /** Declares a rate limit: a number for each key, to slow a client down. No history, no operation ids. */
+  rateLimit(options: RateLimitOptions): RateLimit<Tx>
   /** Declares a book of credits: grants with priority and expiry, spent in order. */
   credits<K extends AmountKind = 'number', F extends string = never>(
     options: CreditsOptions<K, F>,
@@ -278,6 +281,11 @@ export function createHoldfast<Tx>(driver: Driver<Tx>, given: HoldfastOptions = 
       closing.face(createQuota(kernel, wanted), operation, {
         ...ofHolds,
         withHold: { what: 'hold', name: wanted.name },
+      }),
+    rateLimit: (wanted) =>
+      closing.face(createRateLimit(driver, wanted, { schema, resolveFor }), {
+        what: 'call',
+        name: 'rateLimit',
       }),
     credits: (wanted) =>
       closing.face(createCredits(kernel, wanted), operation, {

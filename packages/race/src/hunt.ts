@@ -12,15 +12,15 @@ import type { HuntReport } from './hunt/model.ts'
 import { type HuntOptions, runHunt } from './hunt/run-hunt.ts'
 import { record } from './record.ts'
 
-export { call } from './hunt/call.ts'
-export { huntBaseline, newRaces } from './hunt/baseline.ts'
+export { call } from './hunt/record/call.ts'
+export { huntBaseline, newRaces } from './hunt/report/baseline.ts'
 export type { ExploreCallsOptions } from './command/explore-calls.ts'
 export type { CallAgain } from './command/prove-again.ts'
-export { formatHunt } from './hunt/format-hunt.ts'
-export { huntAnnotations, huntSummary } from './hunt/github-hunt.ts'
-export { type HuntTest, type HuntTestOptions, huntTests } from './hunt/hunt-tests.ts'
-export { type JsonHunt, type JsonPair, jsonHunt } from './hunt/json-hunt.ts'
-export type { Heard } from './hunt/heard.ts'
+export { formatHunt } from './hunt/report/format-hunt.ts'
+export { huntAnnotations, huntSummary } from './hunt/report/github-hunt.ts'
+export { type HuntTest, type HuntTestOptions, huntTests } from './hunt/tests/hunt-tests.ts'
+export { type JsonHunt, type JsonPair, jsonHunt } from './hunt/report/json-hunt.ts'
+export type { Heard } from './hunt/record/heard.ts'
 export type { NamedRows, NamedTable } from './run/state/named-rows.ts'
 export type {
   Again,
@@ -33,10 +33,10 @@ export type {
   Input,
   PairVerdict,
 } from './hunt/model.ts'
-export { htmlHunt } from './hunt/page/hunt-page.ts'
+export { htmlHunt } from './hunt/report/page/hunt-page.ts'
 export type { Patch } from './report/fix/patch.ts'
-export { sarifHunt } from './hunt/sarif-hunt.ts'
-export type { App, Suite, SuiteContext } from './hunt/open-recording.ts'
+export { sarifHunt } from './hunt/report/sarif-hunt.ts'
+export type { App, Suite, SuiteContext } from './hunt/record/open-recording.ts'
 export type { HuntOptions } from './hunt/run-hunt.ts'
 export { instrument, type PgModule } from './run/connection/instrument.ts'
 

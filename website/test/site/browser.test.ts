@@ -85,6 +85,21 @@ describe.skipIf(chromiumProgram === undefined)('the site', () => {
     await page.context().close()
   })
 
+  test('a client that was chosen is chosen everywhere, and on the next page', async () => {
+    const { page } = await browser.open({ viewport: sizes.desktop })
+    await page.goto(site.origin, { waitUntil: 'networkidle' })
+    await page.locator('.vp-code-group label', { hasText: 'Kysely' }).first().click()
+    await page.getByRole('link', { name: 'Overspent' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Spend from a wallet' }).waitFor()
+    // The tables come first, for Prisma and in SQL.
+    const tabs = page.locator('.vp-code-group', { hasText: 'fromKysely' }).first()
+    await tabs.locator('.active', { hasText: 'fromKysely' }).waitFor()
+    expect(await tabs.getByLabel('Kysely').isChecked()).toBe(true)
+    await page.reload({ waitUntil: 'networkidle' })
+    await tabs.locator('.active', { hasText: 'fromKysely' }).waitFor()
+    await page.context().close()
+  })
+
   test('each card of what broke leads to its recipe', async () => {
     const { page } = await browser.open({ viewport: sizes.desktop })
     await page.goto(site.origin, { waitUntil: 'networkidle' })

@@ -2,10 +2,18 @@ import { readFileSync } from 'node:fs'
 import { Failed } from '../failure.ts'
 
 const form = 'postgres://user:password@host:5432/database'
-const next = `Write the database URL as ${form}, with special characters percent-encoded: @ is %40, / is %2F, ? is %3F, # is %23.`
+const written = (as: string): string =>
+  `Write the database URL as ${as}, with special characters percent-encoded: @ is %40, / is %2F, ? is %3F, # is %23.`
+const next = written(form)
+const nextOfAny = written(`${form} or mysql://user:password@host:3306/database`)
 
 const ofPostgres =
   'This command is for PostgreSQL alone; on MariaDB and MySQL there are cancel, console, doctor, locks, migrate, top and why.'
+
+const ofSqlite =
+  'There are no commands for SQLite: call migrate(driver) of holdfast/sqlite when the application starts.'
+
+const sqliteForm = /^(?:sqlite3?|libsql|file):|^[^:]+\.(?:db3?|sqlite3?)$/i
 
 /** Files that the client reads because the URL names them. */
 const files = ['sslrootcert', 'sslcert', 'sslkey']
@@ -34,8 +42,18 @@ export function isMysqlUrl(url: string): boolean {
  * @throws Failed
  */
 export function checkedAnyUrl(url: string, from: string): string {
-  if (!isMysqlUrl(url)) return checkedUrl(url, from)
-  return refusedIf(url, from, ambiguity(url) ?? unreadable(url))
+  if (isMysqlUrl(url)) return refusedIf(url, from, ambiguity(url) ?? unreadable(url))
+  return refusedIf(url, from, wrong(url) ?? missingFile(url), nextOfAny)
+}
+
+/**
+ * For a command that prints SQL of PostgreSQL and connects nowhere: a URL of another database says that it is not for here.
+ *
+ * @throws Failed
+ */
+export function assertForPostgres(url: string | undefined): void {
+  if (url === undefined || !(isMysqlUrl(url) || sqliteForm.test(url))) return
+  refusedIf(url, 'the database URL that is set', foreign(url))
 }
 
 /**
@@ -61,11 +79,19 @@ export function invalidUrl(from: string, what: string, step: string = next): Fai
   return new Failed({ code: 'DATABASE_URL_INVALID', message: `${from} ${what}.`, next: step })
 }
 
-function refusedIf(url: string, from: string, what: string | undefined): string {
+function refusedIf(
+  url: string,
+  from: string,
+  what: string | undefined,
+  step: string = next,
+): string {
   if (what === undefined) return url
-  throw isMysqlUrl(url) && what === foreign(url)
-    ? invalidUrl(from, what, ofPostgres)
-    : invalidUrl(from, what)
+  const other = what !== foreign(url) ? undefined : isMysqlUrl(url) ? ofPostgres : ofOthers(url)
+  throw invalidUrl(from, what, other ?? step)
+}
+
+function ofOthers(url: string): string | undefined {
+  return sqliteForm.test(url) ? ofSqlite : undefined
 }
 
 function wrong(url: string): string | undefined {

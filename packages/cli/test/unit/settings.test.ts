@@ -65,3 +65,40 @@ describe('a flag that is empty', () => {
     expect(JSON.parse(err)).toMatchObject({ error: { code: 'USAGE', message } })
   })
 })
+
+describe('a URL of another database than PostgreSQL', () => {
+  const commands = [['migrate'], ['doctor'], ['leases'], ['plan'], ['grants', '--role', 'app']]
+  const refusal = async (line: readonly string[], url: string): Promise<unknown> => {
+    const { code, out, err } = await runCommand([...line, '--json'], { DATABASE_URL: url })
+    expect([code, out]).toEqual([1, ''])
+    return (JSON.parse(err) as { error: unknown }).error
+  }
+
+  test.each(
+    commands.flatMap((line) =>
+      ['file:./app.db', 'sqlite:///app.db', 'data/app.sqlite'].map((url) => [line, url] as const),
+    ),
+  )('%j with %s says what to do on SQLite', async (line, url) => {
+    expect(await refusal(line, url)).toMatchObject({
+      code: 'DATABASE_URL_INVALID',
+      next: expect.stringContaining('migrate(driver) of holdfast/sqlite') as string,
+    })
+  })
+
+  test.each([['leases'], ['plan'], ['grants', '--role', 'app']])(
+    '%s, which is for PostgreSQL alone, says so with a URL of MariaDB or MySQL',
+    async (...line) => {
+      expect(await refusal(line, 'mysql://bill@localhost/shop')).toMatchObject({
+        code: 'DATABASE_URL_INVALID',
+        next: expect.stringContaining('for PostgreSQL alone') as string,
+      })
+    },
+  )
+
+  test('one that is written wrongly: a command for both shows both forms', async () => {
+    const next = (form: string): object => ({ next: expect.stringContaining(form) as string })
+    const jdbc = 'jdbc:mysql://localhost/shop'
+    expect(await refusal(['migrate'], jdbc)).toMatchObject(next('or mysql://user:password@'))
+    expect(await refusal(['leases'], jdbc)).not.toMatchObject(next('mysql://'))
+  })
+})

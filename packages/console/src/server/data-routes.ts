@@ -1,3 +1,4 @@
+import { lockTotals } from 'holdfast/observe'
 import { Refusal } from '../core/refusals.ts'
 import type { ShownText } from '../core/shown-text.ts'
 import { countOf, textOf } from '../http/limits.ts'
@@ -42,9 +43,10 @@ export const dataRoutes: ReadonlyMap<string, DataRoute> = new Map<string, DataRo
       return question({
         report: 'minutes',
         about: [namespace, minutes],
-        ask: async () => ({
-          minutes: await observer.lockMinutes({ ...optional({ namespace }), minutes }),
-        }),
+        ask: async () => {
+          const used = await observer.lockMinutes({ ...optional({ namespace }), minutes })
+          return { minutes: used, totals: lockTotals(used) }
+        },
         keepMs: 5_000,
       })
     },

@@ -4,6 +4,7 @@ import type {
   BookKeys,
   BookSummary,
   LockMinute,
+  LockTotal,
   ObservedClaims,
   ObservedFollower,
   ObservedHold,
@@ -44,7 +45,10 @@ export interface Reports {
   readonly keys: BookKeys
   readonly leases: { readonly leases: readonly ObservedLease[] }
   readonly login: LoggedIn
-  readonly minutes: { readonly minutes: readonly LockMinute[] }
+  readonly minutes: {
+    readonly minutes: readonly LockMinute[]
+    readonly totals: readonly LockTotal[]
+  }
   readonly names: { readonly names: readonly SeenName[] }
   readonly schedules: { readonly schedules: readonly ObservedSchedule[] }
   readonly session: { readonly session: ObservedSession }
@@ -139,6 +143,7 @@ const job: Rules<DeadJobEntry> = {
 }
 const percentiles: Rules<Percentiles> = {
   count: 'plain',
+  buckets: 'plain',
   p50: 'plain',
   p95: 'plain',
   p99: 'plain',
@@ -279,6 +284,14 @@ export const reportRules: ReportRules = {
   minutes: {
     minutes: {
       minute: 'plain',
+      namespace: 'plain',
+      acquired: 'plain',
+      timeouts: 'plain',
+      busy: 'plain',
+      wait: percentiles,
+      hold: percentiles,
+    },
+    totals: {
       namespace: 'plain',
       acquired: 'plain',
       timeouts: 'plain',

@@ -1,4 +1,4 @@
-import type { LockMinute } from 'holdfast/observe'
+import { type LockMinute, lockTotals } from 'holdfast/observe'
 import { expect, test } from 'vitest'
 import {
   amount,
@@ -10,7 +10,7 @@ import {
   shortLength,
   signed,
 } from '../../src/ui/format.ts'
-import { everyMinute, totals } from '../../src/ui/pages/locks/namespace-totals.ts'
+import { everyMinute, ranked } from '../../src/ui/pages/locks/namespace-totals.ts'
 import { niceTicks, timeTicks } from '../../src/ui/parts/chart/scale.ts'
 
 test.each([
@@ -83,14 +83,23 @@ function minute(at: number, namespace: string, more: Partial<LockMinute> = {}): 
   }
 }
 
-test('a namespace is judged by its worst minute, and those with timeouts come first', () => {
-  const rows = totals([
-    minute(0, 'cart', { acquired: 100 }),
-    minute(0, 'order'),
-    minute(1, 'order', { timeouts: 2, wait: { count: 10, p95: 80 } }),
-  ])
+test('percentiles of a time span are those of all its waits, and namespaces with timeouts come first', () => {
+  const of = (counts: Readonly<Record<number, number>>, max: number): LockMinute['wait'] => {
+    const buckets = Array.from({ length: 14 }, (_, at) => counts[at] ?? 0)
+    return { count: buckets.reduce((sum, one) => sum + one, 0), buckets, max }
+  }
+  const rows = ranked(
+    lockTotals([
+      minute(0, 'cart', { acquired: 100 }),
+      // 990 waits of at most 1 ms, and in another minute 10 of about 80: one of a hundred waits is long.
+      minute(0, 'order', { wait: of({ 0: 990 }, 1) }),
+      minute(1, 'order', { timeouts: 2, wait: of({ 6: 10 }, 80) }),
+    ]),
+  )
   expect(rows.map(({ namespace }) => namespace)).toEqual(['order', 'cart'])
-  expect(rows[0]).toMatchObject({ acquired: 20, timeouts: 2, wait: { count: 20, p95: 80 } })
+  expect(rows[0]).toMatchObject({ acquired: 20, timeouts: 2, wait: { count: 1000, max: 80 } })
+  expect(rows[0]?.wait.p95).toBeLessThanOrEqual(1)
+  expect(rows[0]?.wait.p99).toBeLessThanOrEqual(1)
   expect(rows[0]?.hold).toEqual({ count: 0 })
 })
 

@@ -119,6 +119,51 @@ export function anyOf(
 /** A method, whatever it takes. */
 export type Method = (...args: unknown[]) => unknown
 
+/**
+ * A way for the commonest calls of a method, of which there are very many: nothing where it cannot be gone, and then
+ * nothing was done. What it gives tells `crowd` when it is over, and where it was asked for if it fails.
+ */
+export type ShortWay = (args: readonly unknown[], crowd: Crowd) => Promise<unknown> | undefined
+
+const shortWays = new WeakMap<object, ShortWay>()
+
+/** The same method, with a way for its commonest calls. */
+export function withShortWay<M extends object>(method: M, short: ShortWay): M {
+  shortWays.set(method, short)
+  return method
+}
+
+/** Calls of one method that are under way, known as one: a register entry of its own costs more than the rest of a call. */
+export class Crowd {
+  readonly #register: Activities
+  readonly #subject: Subject
+  #count = 0
+  #activity: Activity | undefined
+  #ended: PromiseWithResolvers<void> | undefined
+
+  constructor(register: Activities, subject: Subject) {
+    this.#register = register
+    this.#subject = subject
+  }
+
+  begun(): void {
+    this.#count += 1
+    if (this.#activity !== undefined) return
+    this.#ended = Promise.withResolvers()
+    this.#activity = new Activity(this.#register, this.#subject, undefined)
+    this.#activity.called = this.#ended.promise
+    this.#register.underWay.add(this.#activity)
+  }
+
+  over(): void {
+    this.#count -= 1
+    if (this.#count > 0 || this.#activity === undefined) return
+    this.#ended?.resolve()
+    this.#register.ended(this.#activity)
+    this.#activity = undefined
+  }
+}
+
 /** Everything that is under way in one Holdfast. */
 export class Activities {
   readonly underWay: Set<Activity> = new Set()
@@ -129,7 +174,13 @@ export class Activities {
    * promise, for errors that begin with the caller, and one frame of the stack. `refuse` is asked before anything new once this is closed.
    */
   registered(subject: Subject, method: Method, refuse?: (subject: Subject) => unknown): Method {
+    const short = shortWays.get(method)
+    const crowd = new Crowd(this, subject)
     return (...args) => {
+      if (short !== undefined && !this.closed) {
+        const answer = short(args, crowd)
+        if (answer !== undefined) return answer
+      }
       if (this.closed && refuse !== undefined && !this.#isStep()) return refuse(subject)
       const outside = current.getStore()
       const activity = new Activity(this, subject, underWay(outside))

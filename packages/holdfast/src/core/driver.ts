@@ -5,7 +5,7 @@ import type { Engine, Isolation, Statement } from './engine.ts'
  * The seam between Holdfast and a database client. A driver turns a native client into these few
  * things and holds no domain logic: the rooms decide what to run, the engine says it in SQL.
  */
-export type { Isolation, Statement, Value } from './engine.ts'
+export type { Isolation, PackedValues, Statement, Value } from './engine.ts'
 
 /** A row as the client returned it. Rooms decode; drivers do not. */
 export type Row = Record<string, unknown>

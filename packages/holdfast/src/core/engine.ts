@@ -3,10 +3,21 @@ import type { Scope } from './bucket.ts'
 /** What may be bound to a placeholder. Text and numbers only, so that every client binds it the same way. */
 export type Value = string | number | boolean | null
 
+/** Values in the binary formats of the server's protocol, each with its length in front. */
+export interface PackedValues {
+  readonly count: number
+  /** They take no more than this. */
+  readonly bytes: number
+  /** Writes them; gives where they end. */
+  write(to: Buffer, at: number): number
+}
+
 /** One SQL text with its values. Placeholders are those of the engine: `$1…$n` of PostgreSQL, `?` of the others. */
 export interface Statement {
   readonly text: string
   readonly values: readonly Value[]
+  /** The same values, for a driver that speaks the protocol itself. */
+  readonly packed?: PackedValues | undefined
   /** Says that it may be prepared, where a driver knows that to be safe; and, for people, what it is. */
   readonly name?: string
   /**

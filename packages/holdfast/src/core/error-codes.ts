@@ -7,6 +7,7 @@ import { connectionCodes } from './errors/error-codes-connection.ts'
 import { moveCodes } from './errors/error-codes-moves.ts'
 import { shardCodes } from './errors/error-codes-shards.ts'
 import { ledgerCodes } from './errors/error-codes-ledger.ts'
+import { rateLimitCodes } from './errors/error-codes-rate-limit.ts'
 import { observeCodes } from './errors/error-codes-observe.ts'
 import { transactionCodes } from './errors/error-codes-tx.ts'
 import type { ErrorEntry } from './errors/error-entry.ts'
@@ -211,7 +212,7 @@ const otherCodes = {
     class: 'SchemaError',
     retryable: false,
     what: 'The schema of Holdfast is not installed in this database, or this role may not use what it asked for.',
-    next: 'Run `holdfast migrate`, and for the role of the application what `holdfast grants` prints: both are commands of @holdfast/cli. If the schema has another name than holdfast, say so: createHoldfast(driver, { schema }). The error of the database (cause) names what was looked for. Audit and upkeep are for the role that owns the schema. On MariaDB and MySQL call migrate(driver) of holdfast/mysql, on SQLite that of holdfast/sqlite.',
+    next: 'The error of the database (cause) names what was looked for. On PostgreSQL run `holdfast migrate`, and for the role of the application what `holdfast grants` prints: both are commands of @holdfast/cli. If the schema has another name than holdfast, say so: createHoldfast(driver, { schema }). Audit and upkeep are for the role that owns the schema. On MariaDB and MySQL run `holdfast migrate`, or call migrate(driver) of holdfast/mysql; if the tables are in another database than the connection has chosen, say so: createHoldfast(driver, { database }). On SQLite call migrate(driver) of holdfast/sqlite.',
   },
   LEASE_NAME_INVALID: {
     class: 'UsageError',
@@ -341,6 +342,7 @@ export type ErrorCode =
   | keyof typeof transactionCodes
   | keyof typeof connectionCodes
   | keyof typeof ledgerCodes
+  | keyof typeof rateLimitCodes
   | keyof typeof shardCodes
   | keyof typeof moveCodes
   | keyof typeof observeCodes
@@ -351,6 +353,7 @@ export const errorCodes: Readonly<Record<ErrorCode, ErrorEntry>> = {
   ...transactionCodes,
   ...connectionCodes,
   ...ledgerCodes,
+  ...rateLimitCodes,
   ...shardCodes,
   ...moveCodes,
   ...observeCodes,

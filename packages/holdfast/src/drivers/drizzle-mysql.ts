@@ -37,7 +37,8 @@ export function fromDrizzleMysql<Db extends DrizzleMysqlDatabase>(
   options?: Record<never, never>,
 ): InnodbDriver<DrizzleTransactionOf<Db>> {
   const by = 'fromDrizzleMysql'
-  assertClient(db, { kind: 'drizzleMysql', by, is: 'a Drizzle database on mysql2' }, false)
+  const is = 'a Drizzle database on mysql2'
+  assertClient(db, { kind: 'drizzleMysql', by, is, engine: 'innodb' }, false)
   assertNoOptions(options, by)
   type Tx = DrizzleTransactionOf<Db> & object
   const { session } = db as Inside
@@ -47,11 +48,11 @@ export function fromDrizzleMysql<Db extends DrizzleMysqlDatabase>(
   return mysql2OrmDriver<Tx>({
     name: 'drizzle-orm',
     pool() {
-      if (pool === undefined) throw holdfastError('TX_NESTED')
+      if (pool === undefined) throw withoutPool(db, by)
       return pool
     },
     assertRoot() {
-      if (pool === undefined) throw holdfastError('TX_NESTED')
+      if (pool === undefined) throw withoutPool(db, by)
     },
     async open(connection, callback) {
       if (session?.transaction === undefined)
@@ -81,6 +82,13 @@ function corePoolOf(client: unknown): Mysql2CorePool | undefined {
   }
   const fits = typeof getConnection === 'function' && typeof pool?.getConnection === 'function'
   return fits ? (pool as Mysql2CorePool) : undefined
+}
+
+/** What `db.transaction()` has handed out can roll back; a database on a connection cannot. */
+function withoutPool(db: object, by: string): Error {
+  return typeof (db as { rollback?: unknown }).rollback === 'function'
+    ? holdfastError('TX_NESTED')
+    : unfit(`${by} was given a database on a single connection: make it on a pool of mysql2`)
 }
 
 function isConnection(client: unknown): client is Mysql2Connection {

@@ -41,6 +41,7 @@ export function fromDrizzleSqlite<
     example: '() => new Database(path), (database) => drizzle(database)',
     open,
     over: over === undefined ? (over as never) : (database) => drizzleOf(over(database)),
+    ask: (made, text) => made.all(text as never),
   })
 }
 

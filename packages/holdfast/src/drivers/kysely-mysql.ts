@@ -45,7 +45,8 @@ export function fromKyselyMysql<Db extends KyselyDatabase>(
   options?: Record<never, never>,
 ): InnodbDriver<KyselyTransactionOf<Db>> {
   const by = 'fromKyselyMysql'
-  assertKysely(db, { kind: 'kyselyMysql', by, is: 'a Kysely instance with MysqlDialect' })
+  const is = 'a Kysely instance with MysqlDialect'
+  assertKysely(db, { kind: 'kyselyMysql', by, is, engine: 'innodb' })
   assertCorePool(pool, by)
   assertNoOptions(options, by)
   type Tx = KyselyTransactionOf<Db> & object
@@ -136,5 +137,6 @@ function otherPool(): Error {
 function assertCorePool(pool: unknown, by: string): void {
   const { getConnection, promise } = (pool ?? {}) as Partial<Mysql2CorePool>
   const fits = typeof getConnection === 'function' && typeof promise === 'function'
-  assertClient(pool, { by, is: 'the pool of the dialect, of mysql2 without promises' }, fits)
+  const is = 'the pool of the dialect, of mysql2 without promises'
+  assertClient(pool, { kind: 'mysql2CallbackPool', by, is, engine: 'innodb' }, fits)
 }

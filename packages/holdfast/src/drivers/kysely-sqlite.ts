@@ -1,7 +1,7 @@
 import { holdfastError } from '../core/errors.ts'
 import type { SqliteDriver } from '../engines/sqlite/driver.ts'
 import { assertNoOptions } from './parts/no-options.ts'
-import type { KyselyHandle } from './orm/kysely-handle.ts'
+import { type KyselyHandle, kyselyQuery } from './orm/kysely-handle.ts'
 import { type SqliteDatabase, sqliteOrmDriver } from './sqlite/sqlite-orm.ts'
 
 export type { SqliteDatabase } from './sqlite/sqlite-orm.ts'
@@ -30,6 +30,7 @@ export function fromKyselySqlite<Database extends SqliteDatabase, Db extends obj
     example: '() => new Database(path), (database) => new Kysely({ … })',
     open,
     over: over === undefined ? (over as never) : (database) => kyselyOf(over(database)),
+    ask: (made, text) => (made as unknown as KyselyHandle).executeQuery(kyselyQuery(text, [])),
   })
 }
 

@@ -108,7 +108,7 @@ function assertPool(pool: unknown): void {
   }
   const fits = typeof getConnection === 'function' && typeof totalConnections === 'function'
   const is = 'a pool of mariadb, as its createPool makes one'
-  assertClient(pool, { by: 'fromMariadb', is }, fits)
+  assertClient(pool, { kind: 'mariadbPool', by: 'fromMariadb', is, engine: 'innodb' }, fits)
 }
 
 /** A pool has `query` too, and its statements run on any connection: refuse it by shape. */

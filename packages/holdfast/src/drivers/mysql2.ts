@@ -68,8 +68,8 @@ function assertPool(pool: unknown): void {
   // What a pool of `mariadb` has, and those of mysql2 have not.
   const isOther = typeof totalConnections === 'function'
   const fits = typeof getConnection === 'function' && typeof promise !== 'function' && !isOther
-  const is = 'a pool of mysql2/promise; of one of mysql2 pass pool.promise()'
-  assertClient(pool, { by: 'fromMysql2', is }, fits)
+  const is = 'a pool of mysql2/promise'
+  assertClient(pool, { kind: 'mysql2Pool', by: 'fromMysql2', is, engine: 'innodb' }, fits)
 }
 
 /** A pool has `query` too, and its statements run on any connection: refuse it by shape. */
@@ -78,8 +78,11 @@ function assertConnection(tx: unknown): Mysql2Connection {
   const isConnection =
     typeof handle?.query === 'function' &&
     typeof handle.execute === 'function' &&
-    typeof handle.threadId === 'number'
+    typeof handle.threadId === 'number' &&
+    // Those with callbacks have the rest as well, and answer nothing to who awaits them.
+    typeof (handle as { promise?: unknown }).promise !== 'function'
   if (isConnection) return handle as Mysql2Connection
-  const subject = 'a connection of mysql2/promise expected'
+  const subject =
+    'a connection of mysql2/promise expected, on which a transaction was begun; no pool; of one with callbacks pass connection.promise()'
   throw holdfastError('DRIVER_HANDLE_INVALID', { details: { subject } })
 }

@@ -28,7 +28,7 @@ import { PgOpenings } from './pg/pg-opening.ts'
 import { type PgClient, PgConnects, type PgPool } from './pg/pg-pool.ts'
 import { PgPrepared } from './pg/pg-prepared.ts'
 import { pgListening, pgSession } from './pg/pg-session.ts'
-import { pipelineMessage, simpleMessage } from './pg/pg-wire.ts'
+import { bound, pipelineMessage, simpleMessage } from './pg/pg-wire.ts'
 import { isWireClient, noColumns, sendOnWire } from './pg/pg-wire-query.ts'
 import { poolOf } from './parts/pool-size.ts'
 import { watchRoot } from './parts/root-client.ts'
@@ -59,6 +59,12 @@ export interface PgOptions {
    */
   readonly prepare?: PrepareMode
   /**
+   * Whether calls of the ledger in transactions of yours are prepared by name too, on connections that were seen to lead
+   * straight to the server. Only if nothing of yours runs `DISCARD ALL` or `DEALLOCATE` on them: a name that the server
+   * has forgotten fails the call, and with it the transaction. @defaultValue false
+   */
+  readonly prepareJoined?: boolean
+  /**
    * Longest wait for a connection of the pool. After it the call ends with POOL_STARVED, which says who
    * has them, or with CONNECTION_UNAVAILABLE if the server does not answer. @defaultValue '30 s'
    */
@@ -67,6 +73,7 @@ export interface PgOptions {
 
 const pgOptions: KnownOptions<PgOptions> = {
   prepare: 'checked',
+  prepareJoined: 'boolean',
   connectWithin: 'checked',
 }
 
@@ -96,7 +103,10 @@ export function fromPg<Pool extends PgPool>(
       budgetMs: undefined,
       state: () => pgTransactionState(client),
       endings: () => pgEndings(client),
-      query: (statement) => runStatement(client, statement),
+      query: (statement) =>
+        options.prepareJoined === true
+          ? prepared.joined(client, statement, () => runStatement(client, statement))
+          : runStatement(client, statement),
       cancel: pgCancel(client),
       both: (first, second) => sendBoth(client, first, second) ?? inTurn(client, first, second),
       command: async (text) => {
@@ -163,7 +173,7 @@ async function runOn<Tx, T>(
     throw error
   }
   // If it has one already, that one gives the client back.
-  const free = takeAlone(client)
+  const free = takeAlone((client as { readonly connection?: object }).connection ?? client)
   const connection = new ConnectionWatch(client)
   const leash = new Leash()
   let clean = false
@@ -209,16 +219,16 @@ async function runOn<Tx, T>(
 }
 
 /**
- * Never prepared: a caller may drop prepared statements, and a transaction would not survive it. If
+ * Not prepared: a caller may drop prepared statements, and a transaction would not survive it. If
  * its columns are known, it goes out in one write and nobody asks for their description.
  */
 async function runStatement(client: PgClient, statement: Statement): Promise<readonly Row[]> {
-  const { text, values, columns } = statement
+  const { text, columns } = statement
   if (columns !== undefined && isWireClient(client)) {
-    const message = pipelineMessage({ name: '', text, values, known: false })
+    const message = pipelineMessage({ name: '', text, ...bound(statement), known: false })
     return (await sendOnWire(client, message, { columns })).rows
   }
-  const { rows } = await client.query(text, [...values])
+  const { rows } = await client.query(text, [...statement.values])
   return rows as readonly Row[]
 }
 

@@ -48,7 +48,7 @@ export function fromTypeOrmMysql<Source extends TypeOrmMysqlDataSource>(
 ): InnodbDriver<TypeOrmTransactionOf<Source>> {
   const by = 'fromTypeOrmMysql'
   const is = 'a TypeORM DataSource of type mysql or mariadb'
-  assertClient(dataSource, { kind: 'typeormMysql', by, is }, false)
+  assertClient(dataSource, { kind: 'typeormMysql', by, is, engine: 'innodb' }, false)
   assertNoOptions(options, by)
   type Tx = TypeOrmTransactionOf<Source> & object
   return mysql2OrmDriver<Tx>({

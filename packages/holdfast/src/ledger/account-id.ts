@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { bucketOf } from '../core/bucket.ts'
 import { Recent } from '../core/recent.ts'
+import { type Words, wordsOf } from '../engines/postgres/sql/uuid-words.ts'
 import type { Line } from './operation.ts'
 
 /** How an account is found in the database; see `key_account` and `bucket_of` in `sql/internal`. */
@@ -8,10 +9,12 @@ export interface AccountId {
   /** 0–4095, of the scope: what a sharded driver routes by. */
   readonly bucket: number
   readonly base: string
+  /** The same as four numbers of 32 bits. */
+  readonly words: Words
 }
 
-/** Hashing costs more than remembering. */
-const mostKeys = 100_000
+/** Hashing costs more than remembering. Half of them are kept for sure: 100,000 keys in turn are all remembered. */
+const mostKeys = 250_000
 const mostBooks = 100
 
 /** By book, where the scope is the key: its name need not be put together then. */
@@ -38,13 +41,19 @@ function remembered(
   scope: string,
   name: string,
 ): AccountId {
-  const id = { bucket: bucketOf(scope), base: hashName(name) }
+  const base = hashName(name)
+  const id = { bucket: bucketOf(scope), base, words: wordsOf(base) as Words }
   memory.set(key, id)
   return id
 }
 
 function fullName(scope: string, book: string, key: string): string {
   return `${codePoints(scope)}:${scope}${codePoints(book)}:${book}${codePoints(key)}:${key}`
+}
+
+/** The account of a key whose scope is the key itself, if it was asked for before: then the key is a valid one. */
+export function knownAccount(book: string, key: string): AccountId | undefined {
+  return byKey.get(book)?.get(key)
 }
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -106,6 +106,8 @@ export class Books<Tx> {
   /** Of a book, the primaries that keep the same declaration. */
   readonly #alike = new Map<string, Set<string>>()
   readonly #comparing = new Map<string, Promise<void>>()
+  /** Whether `apply_debit` is known to be there, on the only primary there is. */
+  hasDebit = false
 
   constructor(driver: Driver<Tx>, schema: string, forMs: number) {
     this.#driver = driver
@@ -128,6 +130,11 @@ export class Books<Tx> {
       if (this.#isUnsure(book, place)) return this.#compareAll(tx, operation.lines, buckets)
     }
     return undefined
+  }
+
+  /** Whether this book is known to be the database's, on the only primary there is. */
+  isSure(book: string): boolean {
+    return !this.#isUnsure(book, '')
   }
 
   /** For one book that is only looked at. @throws LEDGER_BOOK_DIFFERS */
@@ -184,11 +191,12 @@ export class Books<Tx> {
   async #compareOne(tx: Tx | undefined, book: string, buckets: readonly number[]): Promise<void> {
     const here = this.#declared.get(book) as Declared
     const statement = declareBook(this.#schema, book, JSON.stringify(here), buckets)
-    const answer = answerOf(
+    const rows =
       tx === undefined
         ? await this.#askAlone(this.#driver.alone, statement)
-        : await this.#driver.join(tx).query(statement),
-    )
+        : await this.#driver.join(tx).query(statement)
+    this.hasDebit = this.#driver.shards === undefined && String(rows[0]?.['debits']) === '1'
+    const answer = answerOf(rows)
     // Not known before a transaction that was first has ended, which may be this one: the next call asks again.
     if (answer === null || (answer === writtenDown && tx !== undefined)) return
     if (answer !== writtenDown) assertAlike(book, JSON.parse(answer) as Declared, here)

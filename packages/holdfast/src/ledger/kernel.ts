@@ -2,6 +2,7 @@ import type { Driver, Row, Statement, Transaction } from '../core/driver.ts'
 import { holdfastError } from '../core/errors.ts'
 import { channels } from '../core/events.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
+import type { Crowd } from '../core/activity.ts'
 import { isTraced, type Span, traced } from '../core/events/tracing.ts'
 import { type LedgerCalls, ledgerCalls } from '../engines/postgres/ledger/ledger.ts'
 import { earlierIds } from '../engines/postgres/ledger/reads.ts'
@@ -11,14 +12,18 @@ import { needingSchema, queryJoined, schemaMissing } from '../engines/postgres/s
 import { assertNotNested } from '../tx/run.ts'
 import { answersOf, type LineAnswer, statuses } from './sending/answer.ts'
 import { type Audit, type AuditOptions, auditLedger } from './upkeep/audit.ts'
-import { Combiner, type CombinerOptions } from './sending/combiner.ts'
+import { Combiner } from './sending/combiner.ts'
+import type { CombinerOptions } from './sending/combiner-options.ts'
 import { type BookDeclaration, Books, type Declared } from './declaration.ts'
 import { heardSince, kindName, tellAnswered, tellFailed } from './sending/ledger-events.ts'
-import type { Operation } from './operation.ts'
-import { type Request, requestOf, statementFor } from './sending/request.ts'
+import { accountId, knownAccount } from './account-id.ts'
+import { type Line, nameText, type Operation } from './operation.ts'
+import type { NewCalls } from './sending/new-call.ts'
+import { wordsOf } from '../engines/postgres/sql/uuid-words.ts'
+import { mostNewAmount, type Request, requestOf, statementFor } from './sending/request.ts'
 import { sendAlone } from './sending/send-alone.ts'
 import { textAnswer } from './stored-text.ts'
-import { type AmountReader, type Verdict, verdictOf } from './verdict.ts'
+import { type AmountReader, numberAmounts, type Verdict, verdictOf } from './verdict.ts'
 import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 
 /** Settings of the ledger. */
@@ -41,6 +46,11 @@ export const ledgerOptions: KnownOptions<LedgerOptions> = {
 export interface Kernel<Tx> {
   /** Applies one operation. With `tx` it becomes part of that transaction, and is never coalesced. */
   apply<A>(tx: Tx | undefined, operation: Operation, amounts: AmountReader<A>): Promise<Verdict<A>>
+  /**
+   * A short way for one line of a book whose amounts are numbers, under a limit, in a transaction of its own: with
+   * nothing but a key, an amount and an id. Nothing where it cannot be gone; then nothing was done.
+   */
+  short(book: string, kind: Line['kind']): ShortLineWay
   /** Applies one operation that has a statement of its own, which answers like `apply`. */
   send<A>(
     tx: Tx | undefined,
@@ -70,14 +80,24 @@ export interface Kernel<Tx> {
   readEach(ask: (schema: string) => Statement): Promise<readonly (readonly Row[])[]>
 }
 
+/** See `Kernel.short`. What it gives rejects as `apply` does. */
+export type ShortLineWay = (
+  key: string,
+  amount: number,
+  allowance: number,
+  operationId: string,
+  crowd: Crowd,
+) => Promise<Verdict<number>> | undefined
+
 /** The kernel over a driver. */
 export function createKernel<Tx>(driver: Driver<Tx>, given: LedgerOptions = {}): Kernel<Tx> {
   const options = optionsGiven(given, ledgerOptions)
   const schema = options.schema ?? 'holdfast'
   const forMs = resolveMs(options)
   const joining = { sure: ledgerCalls(schema, 'joined'), unsure: ledgerCalls(schema, 'marked') }
-  const submit = submitting(driver, ledgerCalls(schema, 'alone'), { ...options, schema })
   const books = new Books(driver, schema, forMs)
+  const alone = ledgerCalls(schema, 'alone')
+  const { submit, single } = submitting(driver, alone, books, { ...options, schema })
   /** In the caller's transaction, if there is one; and not before the books are known to be what they are here. */
   const begun = (tx: Tx | undefined, request: Request): Promise<void> | undefined => {
     // A second connection could wait for what this transaction holds, for ever.
@@ -99,7 +119,7 @@ export function createKernel<Tx>(driver: Driver<Tx>, given: LedgerOptions = {}):
       const answers =
         tx === undefined
           ? await submit(request)
-          : await toldOf(request, () => applyJoined(driver, joining, tx, request))
+          : await toldOf(request, () => applyJoined(driver, joining, tx, request, books.hasDebit))
       return readVerdict(request, answers, amounts)
     } catch (error) {
       throw namedFailure(error)
@@ -172,6 +192,29 @@ export function createKernel<Tx>(driver: Driver<Tx>, given: LedgerOptions = {}):
       if (!isTraced()) return await apply(tx, request, amounts)
       return await tracedOperation(operation, () => apply(tx, request, amounts))
     },
+    short(book, kind) {
+      const shared: NewCalls = {
+        book,
+        kind,
+        verdict: (request, answers) => readVerdict(request, answers, numberAmounts),
+        failure: namedFailure,
+      }
+      return (key, amount, allowance, operationId, crowd) => {
+        if (single === undefined || isTraced() || !books.isSure(book)) return undefined
+        const idWords = wordsOf(operationId)
+        if (idWords === undefined || amount > mostNewAmount) return undefined
+        try {
+          // A key that is known was valid.
+          const account = knownAccount(book, key) ?? accountId(nameText(key, 'key'), book, key)
+          assertNotNested(driver)
+          const line = { key, account, amount, allowance, operationId, idWords }
+          return single.submitNew(shared, line, crowd).verdict
+        } catch {
+          // Refused before anything was done. The longer way says why, where it was asked for.
+          return undefined
+        }
+      }
+    },
     async send(tx, operation, ask, amounts) {
       let request = requestOf(operation, amounts.numbers)
       if (request.earlier !== undefined) request = await remembered(tx, operation, amounts)
@@ -237,17 +280,19 @@ function readVerdict<A>(
 function submitting<Tx>(
   { shards, alone }: Driver<Tx>,
   calls: LedgerCalls,
+  books: Books<Tx>,
   options: LedgerOptions & { readonly schema: string },
-): (request: Request) => Promise<LineAnswer[]> {
-  const single = new Combiner(alone, calls, options)
-  if (shards === undefined) return (request) => single.submit(request)
+): { submit(request: Request): Promise<LineAnswer[]>; readonly single?: Combiner } {
+  const single = new Combiner(alone, calls, books, options)
+  if (shards === undefined) return { submit: (request) => single.submit(request), single }
   const combiners = new Map<string, Combiner>()
-  return (request) =>
+  const submit = (request: Request): Promise<LineAnswer[]> =>
     shards.routed(request.buckets, (primary, executor) => {
-      const known = combiners.get(primary) ?? new Combiner(executor, calls, options)
+      const known = combiners.get(primary) ?? new Combiner(executor, calls, books, options)
       combiners.set(primary, known)
       return known.submit(request)
     })
+  return { submit }
 }
 
 /** Who listens is told that it was not even sent. */
@@ -260,7 +305,7 @@ async function unlessFailed(
   try {
     await comparing
   } catch (error) {
-    if (since !== 0) tellFailed([{ request, since }], error, since, isJoined)
+    if (since !== 0) tellFailed([{ about: request.operation, since }], error, since, isJoined)
     throw error
   }
 }
@@ -275,10 +320,10 @@ async function toldOf(
   if (since === 0) return await ask()
   try {
     const answers = await ask()
-    tellAnswered([{ request, since }], [answers], since, isJoined)
+    tellAnswered([{ about: request.operation, since }], [answers], since, isJoined)
     return answers
   } catch (error) {
-    tellFailed([{ request, since }], error, since, isJoined)
+    tellFailed([{ about: request.operation, since }], error, since, isJoined)
     throw error
   }
 }
@@ -311,9 +356,10 @@ async function applyJoined<Tx>(
   { sure, unsure }: { readonly sure: LedgerCalls; readonly unsure: LedgerCalls },
   tx: Tx,
   request: Request,
+  hasDebit: boolean,
 ): Promise<LineAnswer[]> {
   const rows = await queryJoined(driver, tx, 'LEDGER_OUTSIDE_TRANSACTION', (marked) =>
-    statementFor(marked ? unsure : sure, [request]),
+    statementFor(marked ? unsure : sure, [request], hasDebit),
   )
   return answersIn(rows, request)
 }

@@ -52,6 +52,8 @@ export interface LockAnswer {
   readonly complete: boolean
   /** The session that has them, as the server numbers it. */
   readonly pid: number
+  /** The server took BEGIN and the question as one message, so nobody can have ended the transaction in between. */
+  readonly withBegin?: boolean
 }
 
 /** Who was in the way of a wait, and what ended it; as far as that can be found out in time. */

@@ -32,23 +32,29 @@ export const watchOptions: KnownOptions<Partial<HoldWatchOptions>> = {
   heldTooLongMs: 'checked',
 }
 
+/** A lock that was held too long is often so again; a single bad moment is not to cost something for ever. */
+const worthItForMs = 600_000
+
 /**
  * Whether it is worth the while to keep where a single lock was taken: where code is written, while somebody
- * listens, and once a lock was held too long.
+ * listens, and for ten minutes after a lock was held too long.
  */
 export class Places {
-  #worthIt: boolean
+  readonly #developing: boolean
+  #untilMs = -Infinity
 
   constructor(developing: boolean) {
-    this.#worthIt = developing
+    this.#developing = developing
   }
 
   get worthIt(): boolean {
-    return this.#worthIt || channels.lockHeldLong.hasSubscribers
+    return (
+      this.#developing || channels.lockHeldLong.hasSubscribers || performance.now() < this.#untilMs
+    )
   }
 
   noteLongHold(): void {
-    this.#worthIt = true
+    this.#untilMs = performance.now() + worthItForMs
   }
 }
 

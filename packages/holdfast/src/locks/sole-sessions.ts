@@ -30,11 +30,12 @@ export class SoleSessions {
     engine: LockEngine,
     opened: Opened,
     transaction: Transaction<Tx>,
-    { before, rowsBefore, pid }: LockAnswer,
+    { before, rowsBefore, pid, withBegin }: LockAnswer,
   ): Promise<boolean> {
     if (before.length > 0 || rowsBefore.length > 0) return false
     opened.pid = pid
-    if (!opened.ended.has(pid)) return true
+    // Behind a pooler it mostly is on the backend of one that has just ended, and to ask would be another round trip.
+    if (withBegin === true || !opened.ended.has(pid)) return true
     // The number may be that of another server's backend, after a failover.
     return await engine.holdsAny(transaction)
   }

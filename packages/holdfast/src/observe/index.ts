@@ -18,6 +18,7 @@ export {
   type Interventions,
 } from './intervene.ts'
 export type { SessionSeen } from '../blocking/blocking.ts'
+export { lockTotals } from './locks/lock-minutes.ts'
 export type * from './model.ts'
 export type {
   AccountAddress,

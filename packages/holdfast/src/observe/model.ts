@@ -19,9 +19,22 @@ export interface LockMinute {
   readonly hold: Percentiles
 }
 
+/** Use of the locks of one namespace over several minutes. */
+export interface LockTotal {
+  readonly namespace: string
+  readonly acquired: number
+  readonly timeouts: number
+  readonly busy: number
+  /** Of all these minutes together, from their buckets. */
+  readonly wait: Percentiles
+  readonly hold: Percentiles
+}
+
 /** What a histogram says. */
 export interface Percentiles {
   readonly count: number
+  /** How many there were in each bucket; what several minutes have in common is worked out from these. */
+  readonly buckets?: readonly number[]
   readonly p50?: number
   readonly p95?: number
   readonly p99?: number

@@ -1,3 +1,4 @@
+import { type ShortWay, withShortWay } from '../core/activity.ts'
 import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
 import { accountId, refTo } from '../ledger/account-id.ts'
@@ -225,6 +226,16 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     return await cache.answer(question, async () => await kernel.apply(tx, request, amounts))
   }
 
+  const short = kernel.short(book, kinds.debit)
+  const fixedLimit = isFixed(options) && cache === undefined ? Number(options.limit) : undefined
+  /** What `consume` asks for most of the time: nothing but a key, a number and an id. */
+  const shortly: ShortWay = ([key, cost, asked], crowd) => {
+    if (fixedLimit === undefined || typeof key !== 'string' || !isCount(cost)) return undefined
+    const operationId = onlyId(asked)
+    if (operationId === undefined) return undefined
+    return short(key, cost, fixedLimit, operationId, crowd)
+  }
+
   const quota: Quota<Tx, A> = {
     name: book,
     ...holds,
@@ -236,11 +247,11 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
       limitOf,
       changed: (key, scope) => cache?.forget(bucketOf(key, scope)),
     }),
-    async consume(...args: readonly unknown[]) {
+    consume: withShortWay(async (...args: readonly unknown[]) => {
       const [tx, key, cost, rest] = calledWith<Tx>(args)
       const asked = optionsGiven(rest as ConsumeOptions | undefined, consumeOptions)
       return await take(tx, key, cost as Amount, asked)
-    },
+    }, shortly),
     async hold(...args: readonly unknown[]) {
       const [tx, key, estimate, rest] = calledWith<Tx>(args)
       const options = optionsGiven(rest as HoldOptions | undefined, holdOptions)
@@ -284,6 +295,25 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
     },
   }
   return quota
+}
+
+/** One limit for all, for ever, that is exact as a number. */
+function isFixed({ limit, per, amounts, overage }: QuotaOptions<AmountKind>): boolean {
+  return (
+    Number.isSafeInteger(limit) && per === 'lifetime' && amounts !== 'bigint' && overage !== true
+  )
+}
+
+function isCount(cost: unknown): cost is number {
+  return Number.isSafeInteger(cost) && (cost as number) > 0
+}
+
+/** The operation id, if the options have nothing else. */
+function onlyId(asked: unknown): string | undefined {
+  if (typeof asked !== 'object' || asked === null) return undefined
+  for (const name in asked) if (name !== 'operationId') return undefined
+  const { operationId } = asked as Partial<ConsumeOptions>
+  return typeof operationId === 'string' ? operationId : undefined
 }
 
 function declarationOf(options: QuotaOptions<AmountKind>): BookDeclaration {

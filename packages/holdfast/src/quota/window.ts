@@ -1,6 +1,7 @@
 import { type Duration, durationMs } from '../core/options/duration.ts'
 import { assertPeriod, assertTimeZone, invalid, type Period } from '../ledger/calendar.ts'
 import { type Amount, amountText, flags, type Line } from '../ledger/operation.ts'
+import { burstOf, everyUs } from '../ledger/rate.ts'
 
 /** What a quota counts, and over which time: exactly one of the three. */
 export type Window = CalendarWindow | RollingWindow | RateWindow
@@ -67,25 +68,4 @@ export function windowOf(options: Window): WindowLines {
   if (per === 'lifetime') return { rollingMs: undefined, line: (allowance) => ({ allowance }) }
   assertTimeZone(timeZone)
   return { rollingMs: undefined, line: (allowance) => ({ allowance, unit: per, zone: timeZone }) }
-}
-
-/** After so many of its times an unused rate is full, whatever its burst; `forget_windows` counts on it. */
-const mostBurst = 1_000n
-
-function burstOf(burst: string | undefined, limit: string): string {
-  if (burst === undefined || BigInt(burst) <= BigInt(limit) * mostBurst) return burst ?? limit
-  throw invalid('burst', `burst is more than ${mostBurst} times the limit`)
-}
-
-/**
- * Microseconds in which one unit comes back, rounded up: the rate is never exceeded. Where rounding
- * would cost more than a hundredth of the limit, the rate is refused.
- */
-function everyUs(rateUs: bigint, limit: bigint): string {
-  if (limit === 0n) throw invalid('limit', 'a rate needs a limit above zero')
-  const every = (rateUs + limit - 1n) / limit
-  if ((every * limit - rateUs) * 100n > rateUs) {
-    throw invalid('limit', 'the rate is too fine: count in larger units, or over a longer time')
-  }
-  return String(every)
 }

@@ -99,6 +99,8 @@ export interface TableToLock {
 export interface RowEngine {
   /** Whose it is; a driver for another product is refused. */
   readonly of: EngineName
+  /** Names of columns that differ in case alone are the same. */
+  readonly foldsNames?: boolean
   /** Locks rows in the order of their keys. @throws ROWS_KEY_INVALID, LOCK_ORDER */
   lock<Tx>(
     driver: Driver<Tx>,

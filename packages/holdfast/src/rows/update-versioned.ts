@@ -86,7 +86,7 @@ export async function updateVersioned<Tx>(
   const set = objectGiven(call.set, 'set')
   const subject = displayName(target.table)
   assertMaybeOpen(transaction, subject)
-  if (Object.hasOwn(set, target.versionColumn)) {
+  if (names(set, target.versionColumn, engine)) {
     throw holdfastError('OPTION_INVALID', {
       details: { option: 'set', subject: 'set names the version column, which is counted up' },
     })
@@ -126,6 +126,12 @@ export async function updateVersioned<Tx>(
   // A trigger has put the old row, or the old version, in the place of the new one.
   if (changed.version === version) throw changeSuppressed(target)
   return changed.row
+}
+
+/** Whether values are given for a column. */
+function names(set: SetValues, column: string, { foldsNames = false }: RowEngine): boolean {
+  if (Object.hasOwn(set, column)) return true
+  return foldsNames && Object.keys(set).some((each) => each.toLowerCase() === column.toLowerCase())
 }
 
 function versionText(version: unknown): string {

@@ -11,6 +11,7 @@ import { lostConnections } from './suite/lost-connections.ts'
 import { once } from './suite/once.ts'
 import { refusals } from './suite/refusals.ts'
 import { roundTrips } from './suite/round-trips.ts'
+import { rateLimit } from './suite/rate-limit.ts'
 import { schedule } from './suite/schedule.ts'
 import { promises } from './suite/promises.ts'
 import { type Setting, setting } from './suite/setting.ts'
@@ -42,6 +43,7 @@ export function exerciseDriver<Tx, H extends Harness<Tx>>(
     ledger: () => ledger(at),
     leases: () => leases(at),
     claims: () => claims(at),
+    'rate limit': () => rateLimit(at),
     schedule: () => schedule(at),
     once: () => once(at),
     'error shapes': () => errorShapes(at),

@@ -1,6 +1,6 @@
 /** The code of the recipes: type-checked, and their tests run on the bug, which they find, and on every fix. */
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createDatabase, withClient } from '@holdfast/testkit'
 import { afterAll, describe, expect, inject, test } from 'vitest'
 import { type Page, readPages } from './checks/pages.ts'
@@ -29,12 +29,21 @@ async function databaseFor({ sql }: Pick<Version, 'sql'>): Promise<string> {
 describe('the recipes', () => {
   const book = openRecipes([...pages, ...landing])
   afterAll(() => book[Symbol.dispose]())
-  /** In a brief run the bug and the last fix of two of the pages: all of them go the same way. */
-  const chosen = book.versions.filter(({ page, isBug }, at, all) => {
-    if (!isBrief) return true
-    const isLast = all[at + 1]?.page !== page
-    return /wallet|booking/.test(page) && (isBug || isLast)
-  })
+  /** In a brief run the bug and the first fix of two of the pages, and each other client once: all go the same way. */
+  const brief = new Set([
+    ...['wallet', 'booking'].flatMap((name) =>
+      book.versions.filter(({ page }) => page.endsWith(`/${name}.md`)).slice(0, 2),
+    ),
+    ...Object.entries({
+      coupons: 'pg',
+      deploy: 'drizzle',
+      stock: 'kysely',
+      transfer: 'typeorm',
+    }).flatMap(([name, client]) =>
+      book.versions.filter((one) => one.page.endsWith(`/${name}.md`) && one.client === client),
+    ),
+  ])
+  const chosen = isBrief ? [...brief] : book.versions
 
   test('are type-checked', async () => {
     expect(book.versions.length).toBeGreaterThan(30)
@@ -48,6 +57,18 @@ describe('the recipes', () => {
       expect([path, versions.length]).not.toEqual([path, 1])
       expect([path, versions[0]?.tests.length]).toEqual([path, 1])
     }
+  })
+
+  test('have their fix for each client, if the client is in its code', () => {
+    const clients = Map.groupBy(book.versions, ({ page }) => page)
+    const tabbed = [...clients].map(([page, versions]) => {
+      const names = versions.flatMap(({ client }) => client ?? [])
+      return [basename(page, '.md'), names] as const
+    })
+    const withTabs = tabbed.filter(([, names]) => names.length > 0)
+    expect(withTabs).toHaveLength(12)
+    for (const tab of withTabs)
+      expect(tab).toEqual([tab[0], ['pg', 'drizzle', 'kysely', 'typeorm']])
   })
 
   test('of the landing page run, one for each client', async () => {

@@ -96,7 +96,7 @@ async function serverWithOwner(version: 16 | 17 | 18): Promise<PostgresServer> {
   return server
 }
 
-test.each([16, 17, 18] as const)(
+test.each(ends([16, 17, 18] as const))(
   'PostgreSQL %i: the owner of the schema moves, and undoes, without being a superuser',
   async (version) => {
     const server = await serverWithOwner(version)

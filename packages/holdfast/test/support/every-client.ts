@@ -27,7 +27,10 @@ const opened = <Tx>(driver: Driver<Tx>, end: () => Promise<unknown>): OpenClient
   end,
 })
 
-/** Every client we promise to work with, each in the ways that make a difference. */
+/**
+ * Every client we promise to work with, each in the ways that make a difference. In a brief run the files that do the same
+ * on all of them take every third, not all from the same one on, where it is not the client that decides.
+ */
 export const everyClient: Readonly<Record<string, (url: string) => Promise<OpenClient>>> = {
   async pg(url) {
     const pool = new Pool({ connectionString: url, max: 4 })

@@ -1,12 +1,15 @@
 import { hash } from 'node:crypto'
 import type pg from 'pg'
 import type { Executor } from '../../src/core/driver.ts'
+import { sqlStateOf } from '../../src/core/sql-state.ts'
 import { ledgerCalls } from '../../src/engines/postgres/ledger/ledger.ts'
 import { accountId, holdIdOf, operationUuid } from '../../src/ledger/account-id.ts'
 import { answersOf, type LineAnswer } from '../../src/ledger/sending/answer.ts'
+import { newAnswers } from '../../src/ledger/sending/new-call.ts'
 import type { Kernel } from '../../src/ledger/kernel.ts'
 import {
   isPlain,
+  newLineOf,
   plainStatementFor,
   type Request,
   requestOf,
@@ -88,6 +91,33 @@ export class LedgerPlayer {
     )
     const sizes = requests.map((request) => (isPlain(request) ? 1 : 0))
     return this.#answers(commands, requests, answersOf(row?.['answer'], sizes))
+  }
+
+  /** Those that are as plain as can be in one call of `apply_new`; undefined for the others, or if an id is known. */
+  async playNew(executor: Executor, commands: readonly Command[]): Promise<(Answer | undefined)[]> {
+    const requests = commands.map((command) => requestOf(this.#operationOf(command), true))
+    const lines = requests.map((request) => (isPlain(request) ? newLineOf(request) : undefined))
+    const taken = lines.filter((line) => line !== undefined)
+    if (taken.length === 0) return commands.map(() => undefined)
+    let text: unknown
+    try {
+      const [row] = await executor.query(ledgerCalls(this.#schema, 'joined').fresh(taken))
+      text = row?.['answer']
+    } catch (error) {
+      if (sqlStateOf(error) !== '23505') throw error
+      return commands.map(() => undefined)
+    }
+    const told = newAnswers(text, taken, ({ allowance }, counted): LineAnswer => {
+      const { sequence, credited, debited, held, at } = counted
+      const numbers = { seq: sequence, credited, debited, held, allowance, at }
+      const texts = Object.entries(numbers).map(([name, value]) => [name, String(value)])
+      return { line: 1, status: 0, extra: undefined, ...Object.fromEntries(texts) } as LineAnswer
+    })
+    const answers = lines.map((line) => {
+      const answer = line === undefined ? undefined : told[taken.indexOf(line)]
+      return answer === undefined ? [] : [answer]
+    })
+    return this.#answers(commands, requests, answers)
   }
 
   #answers(

@@ -3,7 +3,7 @@
  * what its commands install and nothing else, so a name that a page forgets is missed.
  */
 import { execFile } from 'node:child_process'
-import { access, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -107,6 +107,7 @@ async function install(name: string, folder: string, shelf: string): Promise<voi
   const commands = typeof bin === 'string' ? { [name]: bin } : bin
   await mkdir(join(modules, '.bin'), { recursive: true })
   for (const [command, file] of Object.entries(commands)) {
+    await chmod(join(from, file), 0o755) // as npm does
     await symlink(join(from, file), join(modules, '.bin', command))
   }
 }

@@ -8,6 +8,7 @@ import type { Ledger } from '../../src/ledger/index.ts'
 import type { Locks } from '../../src/entries/locks.ts'
 import type { Once } from '../../src/entries/once.ts'
 import type { Quota } from '../../src/quota/index.ts'
+import type { RateLimit } from '../../src/rate-limit/index.ts'
 import type { Rows } from '../../src/entries/rows.ts'
 import type { Schedule } from '../../src/entries/schedule.ts'
 import type { Stock } from '../../src/stock/index.ts'
@@ -65,6 +66,7 @@ const ofSchedule = of<Schedule>()
 const ofHolds = of<Holds<Tx, number>>()
 const ofBook = of<Pick<Quota<Tx, number>, 'hold' | 'refund' | 'withHold'>>()
 const ofQuota = of<Quota<Tx, number>>()
+const ofRateLimit = of<RateLimit<Tx>>()
 const ofCredits = of<Credits<Tx, number>>()
 const ofStock = of<Stock<Tx, number>>()
 const ofClaims = of<Claims<Tx, object>>()
@@ -243,6 +245,13 @@ export const surface: Readonly<Record<string, Entry>> = {
     setLimit: ofQuota.starts((on) => on.setLimit('key', 5, operation())),
     adjust: ofQuota.starts((on) => on.adjust('key', 1, { reason: 'why', ...operation() })),
     open: ofQuota.starts((on) => on.open([{ key: 'key', used: 1 }], operation())),
+  }),
+  rateLimit: ofHoldfast.declares((on) => on.rateLimit({ name: fresh(), limit: 9, per: 'day' })),
+  ...under('rateLimit()', {
+    consume: ofRateLimit.starts((on) => on.consume('key', 1, {})),
+    peek: ofRateLimit.starts((on) => on.peek('key')),
+    reset: ofRateLimit.starts((on) => on.reset('key')),
+    forget: ofRateLimit.starts((on) => on.forget()),
   }),
   credits: ofHoldfast.declares((on) => on.credits({ name: fresh(), prices: { feature: 1 } })),
   ...under('credits()', {

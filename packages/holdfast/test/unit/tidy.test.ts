@@ -58,10 +58,8 @@ describe('of every package, the sources', () => {
     expect(checkCircles(tree)).toEqual([])
   })
 
-  test.each(trees)('of %s are in folders of at most twenty', (name, tree) => {
-    // Still to be divided.
-    const rest = [...tree.keys()].filter((path) => name !== 'race' || !/^hunt\/[^/]+$/.test(path))
-    expect(checkFolders(rest)).toEqual([])
+  test.each(trees)('of %s are in folders of at most twenty', (_, tree) => {
+    expect(checkFolders(tree.keys())).toEqual([])
   })
 })
 

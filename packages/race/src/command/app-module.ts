@@ -3,9 +3,9 @@ import { Server } from 'node:http'
 import { resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import type { FetchHandler } from '../hunt/fetch-handler.ts'
-import type { Answering } from '../hunt/http-server.ts'
-import type { Listener } from '../hunt/open-recording.ts'
+import type { FetchHandler } from '../hunt/record/fetch-handler.ts'
+import type { Answering } from '../hunt/record/http-server.ts'
+import type { Listener } from '../hunt/record/open-recording.ts'
 import type { Classify } from '../run/answer/said.ts'
 
 type NamedFunction = (...values: never[]) => Promise<unknown>
@@ -25,8 +25,36 @@ const startMs = 15_000
 /** Loads the file, in a process of its own: servers that it starts listen at a free port, whatever it says. */
 export async function loadApplication(file: string): Promise<Application> {
   const first = firstServer()
-  const module = (await import(pathToFileURL(resolve(file)).href)) as ModuleOf
+  const module = await moduleOf(file)
   return applicationOf(module, () => Promise.race([first, setTimeout(startMs, undefined)]))
+}
+
+async function moduleOf(file: string): Promise<ModuleOf> {
+  try {
+    return (await import(pathToFileURL(resolve(file)).href)) as ModuleOf
+  } catch (error) {
+    if (!(error instanceof Error) || !needsCompiler(error)) throw error
+    throw new Error(
+      `Node cannot load ${file} as it is: ${error.message}. Test runners compile what they load, and the hunt loads the application with Node alone. Name what your build makes of it, as --app dist/app.js; or let tsx compile it: npm install --save-dev tsx, and NODE_OPTIONS='--import tsx' in the environment of the hunt`,
+      { cause: error },
+    )
+  }
+}
+
+const compiled =
+  /^(?:ERR_)?(?:MODULE_NOT_FOUND|UNSUPPORTED_DIR_IMPORT|UNKNOWN_FILE_EXTENSION|(?:UNSUPPORTED|INVALID)_TYPESCRIPT_SYNTAX)$/
+
+/** Imports without their ending and aliases, enums and decorators, JSX: what a compiler takes and Node does not. */
+function needsCompiler(error: Error & { readonly code?: unknown }): boolean {
+  if (compiled.test(String(error.code))) return true
+  // Node itself throws it of a file that it cannot read; what JSON.parse throws comes from the code that called it.
+  if (!(error instanceof SyntaxError)) return false
+  const frame = firstFrame(error)
+  return frame === '' || frame.includes('node:internal')
+}
+
+function firstFrame({ stack = '' }: Error): string {
+  return stack.split('\n').find((line) => /^\s+at /.test(line)) ?? ''
 }
 
 type ModuleOf = Readonly<Record<string, unknown>>

@@ -11,8 +11,8 @@ import {
   type OptionForm,
 } from '../core/known-options.ts'
 import type { Report } from '../core/model.ts'
-import type { Heard } from '../hunt/heard.ts'
-import { fillSecrets } from '../hunt/fill-secrets.ts'
+import type { Heard } from '../hunt/record/heard.ts'
+import { fillSecrets } from '../hunt/tests/fill-secrets.ts'
 import type { NamedRows } from '../run/state/named-rows.ts'
 import { databaseUrl } from '../run/connection/url.ts'
 import { socketVariable } from './messages.ts'

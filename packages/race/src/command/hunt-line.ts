@@ -1,7 +1,7 @@
 /** The command line of a hunt: what is said there, and what it means. */
 import { parseArgs } from 'node:util'
 import type { Functions } from '../hunt/engine.ts'
-import { refusalRule } from '../hunt/refusals.ts'
+import { refusalRule } from '../hunt/edges/refusals.ts'
 
 export const huntUsage = `Usage: npx @holdfast/race hunt --app <file> [flags] -- <command>
 
@@ -30,7 +30,8 @@ which of them race: proven on your database, or refuted. Rows are put back at th
   --html <file>         The report as a page: all pairs, and the timeline of each race
   --sarif <file>        The races for code scanning
   --write-tests <dir>   A regression test for each race; files that are there stay as they are
-  --runner <name>       What runs them: vitest, jest or node; default by package.json
+  --runner <name>       What runs them: vitest, jest or node; default by the command, else
+                        by package.json
   --baseline <file>     Fail only of races that are not in it
   --write-baseline <file>
                         Write the races that are there now

@@ -1,12 +1,13 @@
 /** In a process of the suite: its calls are told to the command, one after the other, and made when it says so. */
 import { subscribe } from 'node:diagnostics_channel'
 import { createConnection, type Socket } from 'node:net'
-import { type NamedCall, namedCalls } from '../hunt/call.ts'
-import { watchElsewhere } from '../hunt/elsewhere.ts'
-import { createServers } from '../hunt/http-server.ts'
-import { createRecorder, type Ended, type Turn } from '../hunt/record-calls.ts'
+import { type NamedCall, namedCalls } from '../hunt/record/call.ts'
+import { watchElsewhere } from '../hunt/record/elsewhere.ts'
+import { createServers } from '../hunt/record/http-server.ts'
+import { createRecorder, type Ended, type Turn } from '../hunt/record/record-calls.ts'
 import { saidBy, saidByError } from '../run/answer/said.ts'
 import { sqlstateOf } from '../run/answer/error-layers.ts'
+import { listenForDatabases } from './databases.ts'
 import { talk } from './frames.ts'
 import type { FromProcess, Go } from './messages.ts'
 
@@ -66,6 +67,11 @@ function linkTo(path: string): Link {
   let isGone = false
   let turns = 0
   let told = ''
+  let hasDatabase = false
+  const databases = listenForDatabases(() => {
+    hasDatabase = true
+    tell({ kind: 'database' })
+  })
 
   /** Undefined if it is as it was told last. */
   function environment(): Readonly<Record<string, string | undefined>> | undefined {
@@ -97,7 +103,10 @@ function linkTo(path: string): Link {
     tell,
     async begin() {
       if (isGone) return undefined
-      send ??= connect()
+      if (send === undefined) {
+        send = connect()
+        if (hasDatabase) tell({ kind: 'database' })
+      }
       turns += 1
       const turn = turns
       const { promise: answer, resolve } = Promise.withResolvers<Go | undefined>()
@@ -105,6 +114,7 @@ function linkTo(path: string): Link {
       const changed = environment()
       tell({ kind: 'begin', turn, ...(changed && { environment: changed }) })
       if ((await answer)?.recorded !== true) return undefined
+      const spoken = databases.listen()
       return {
         end(made) {
           const call = made && {
@@ -113,7 +123,7 @@ function linkTo(path: string): Link {
             answer: made.answer,
             said: made.said,
           }
-          tell({ kind: 'end', turn, call })
+          tell({ kind: 'end', turn, call, databases: spoken() })
         },
       }
     },

@@ -1,15 +1,15 @@
 /** The application that `--app` names, in a process of its own: every copy of pg under control, and nothing sent elsewhere. */
 import { Server } from 'node:http'
-import { createRequire } from 'node:module'
+import { createRequire, setSourceMapsSupport } from 'node:module'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
-import { type Outside, watchElsewhere } from '../hunt/elsewhere.ts'
-import { sendToHandler } from '../hunt/fetch-handler.ts'
-import { type Heard, keptHere } from '../hunt/heard.ts'
-import { createServers, type Servers } from '../hunt/http-server.ts'
+import { type Outside, watchElsewhere } from '../hunt/record/elsewhere.ts'
+import { sendToHandler } from '../hunt/record/fetch-handler.ts'
+import { type Heard, keptHere } from '../hunt/record/heard.ts'
+import { createServers, type Servers } from '../hunt/record/http-server.ts'
 import type { Input, Send } from '../hunt/model.ts'
-import { listenerOf } from '../hunt/open-recording.ts'
+import { listenerOf } from '../hunt/record/open-recording.ts'
 import type { Classify } from '../run/answer/said.ts'
 import { instrument, type PgModule } from '../run/connection/instrument.ts'
 import { type Application, loadApplication } from './app-module.ts'
@@ -38,6 +38,8 @@ export async function openApplication({
   elsewhere,
   heard,
 }: Opening): Promise<OpenApplication> {
+  // What a build has made is told of by the lines that people write.
+  setSourceMapsSupport(true)
   for (const one of copiesOfPg(app)) instrument(one)
   const servers = createServers()
   let outside: ReturnType<typeof watchElsewhere> | undefined

@@ -1,9 +1,9 @@
 /** In a process of its own: loads the application, and runs two calls at once from rows that a test has. */
-import { createAttempt, sayOf } from '../hunt/attempt.ts'
+import { createAttempt, sayOf } from '../hunt/prove/attempt.ts'
 import type { Engine, Functions } from '../hunt/engine.ts'
 import type { Call, Input } from '../hunt/model.ts'
-import { exploreTrial } from '../hunt/prove.ts'
-import { anyRule, createRefusals } from '../hunt/refusals.ts'
+import { exploreTrial } from '../hunt/prove/prove.ts'
+import { anyRule, createRefusals } from '../hunt/edges/refusals.ts'
 import { openStates, type States } from '../hunt/states.ts'
 import type { Report } from '../core/model.ts'
 import { fillRows, type NamedRows } from '../run/state/named-rows.ts'

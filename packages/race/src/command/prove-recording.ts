@@ -1,9 +1,9 @@
 /** In a process of its own: loads the application, and hunts in the calls that were recorded of it. */
-import { sayOf } from '../hunt/attempt.ts'
+import { sayOf } from '../hunt/prove/attempt.ts'
 import type { Engine } from '../hunt/engine.ts'
 import { huntCalls, type HuntSetting, wholeHunt } from '../hunt/hunt-calls.ts'
 import type { Call, HuntProgress, HuntReport } from '../hunt/model.ts'
-import { createRefusals, refusalRule, type Refusals } from '../hunt/refusals.ts'
+import { createRefusals, refusalRule, type Refusals } from '../hunt/edges/refusals.ts'
 import { openStates } from '../hunt/states.ts'
 import { type OpenApplication, openApplication, type Opening } from './open-application.ts'
 import type { Recording } from './recording.ts'
@@ -44,7 +44,17 @@ export async function proveRecording(
     outside,
   }
   const report = await states.orStopped(huntCalls(calls, states, setting, wholeHunt(engine)))
-  return { ...report, notes: [...recording.notes, ...notes, ...report.notes] }
+  return {
+    ...report,
+    notes: [...recording.notes, ...mockNotes(recording), ...notes, ...report.notes],
+  }
+}
+
+function mockNotes({ isWithoutDatabase }: Recording): readonly string[] {
+  if (isWithoutDatabase !== true) return []
+  return [
+    'the suite connected to no database in the recording, so it may have a mock in its place: its calls were made again with the rows of the database of the hunt, which the suite has not prepared. Give the command tests that use the database',
+  ]
 }
 
 function callsOf(

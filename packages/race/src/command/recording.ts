@@ -4,14 +4,15 @@ import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { differing, type Environment, type KeptEnvironment } from '../hunt/environment.ts'
-import type { Heard } from '../hunt/heard.ts'
+import type { Heard } from '../hunt/record/heard.ts'
 import { openDatabase } from '../hunt/open-database.ts'
-import { createTurns, type Numbered, overlapNotes, type Turns } from '../hunt/turns.ts'
+import { createTurns, type Numbered, turnNotes, type Turns } from '../hunt/record/turns.ts'
 import { createRest } from '../run/state/at-rest.ts'
 import type { Control } from '../run/connection/control.ts'
 import { type Saved, takeSnapshot } from '../run/state/snapshot.ts'
 import { databaseUrl } from '../run/connection/url.ts'
 import { createWatch } from '../run/connection/watch.ts'
+import { type Database, databaseWords, isAnother } from './databases.ts'
 import { talk } from './frames.ts'
 import type { FromProcess, Go, RecordedCall } from './messages.ts'
 import { witnessed } from './witness.ts'
@@ -26,6 +27,8 @@ export interface Recording {
   readonly notes: readonly string[]
   /** Missing in one that was kept by an older version. */
   readonly environment?: KeptEnvironment
+  /** No process of the command has talked to a database, as far as sockets show. */
+  readonly isWithoutDatabase?: boolean
 }
 
 /** Where a recording was made. It may hold passwords, and is written down nowhere. */
@@ -67,6 +70,7 @@ export async function openRecorder({ url, most, warn }: RecorderOptions): Promis
   let opened: Promise<(() => Promise<Saved>) | undefined> | undefined
   let origin: Origin | undefined
   let trouble: Error | undefined
+  let hasDatabase = false
   const turns: Turns<RecordedCall> = createTurns(async () => {
     const take = await opened
     if (take === undefined) throw trouble ?? new Error('no database')
@@ -100,7 +104,7 @@ export async function openRecorder({ url, most, warn }: RecorderOptions): Promis
 
   function serve(socket: Socket): void {
     sockets.add(socket)
-    const under = new Map<number, (call: RecordedCall | undefined) => void>()
+    const under = new Map<number, End>()
     let own: Environment = {}
     const send: (go: Go) => void = talk(socket, (value) => {
       hear(value as FromProcess).catch(fail)
@@ -109,12 +113,13 @@ export async function openRecorder({ url, most, warn }: RecorderOptions): Promis
     // Whoever ends in the midst of a call makes way for the others.
     socket.once('close', () => {
       sockets.delete(socket)
-      for (const end of under.values()) end(undefined)
+      for (const end of under.values()) end(undefined, [])
     })
 
     async function hear(message: FromProcess): Promise<void> {
       if (message.kind === 'heard') heard.push(message.one)
-      else if (message.kind === 'end') under.get(message.turn)?.(message.call)
+      else if (message.kind === 'database') hasDatabase = true
+      else if (message.kind === 'end') under.get(message.turn)?.(message.call, message.databases)
       else await begin(message)
     }
 
@@ -128,10 +133,17 @@ export async function openRecorder({ url, most, warn }: RecorderOptions): Promis
       const mine = trouble === undefined ? await turns.begin().catch(fail) : undefined
       if (socket.destroyed) return mine?.end(undefined)
       if (mine) {
-        under.set(turn, (call) => {
+        under.set(turn, (call, databases) => {
           under.delete(turn)
-          const others = differing(mineNow, origin?.environment ?? {})
-          mine.end(call && { ...call, ...(others.length > 0 && { differing: others }) })
+          const changed = differing(mineNow, origin?.environment ?? {})
+          const others = othersOf(databases, origin?.url)
+          mine.end(
+            call && {
+              ...call,
+              ...(changed.length > 0 && { differing: changed }),
+              ...(others.length > 0 && { others }),
+            },
+          )
         })
       }
       send({ turn, recorded: mine !== undefined })
@@ -152,7 +164,12 @@ export async function openRecorder({ url, most, warn }: RecorderOptions): Promis
       return trouble
     },
     instead: () => witnessed(path),
-    recorded: () => ({ calls: turns.calls, heard, notes: overlapNotes(turns) }),
+    recorded: () => ({
+      calls: turns.calls,
+      heard,
+      notes: turnNotes(turns),
+      isWithoutDatabase: !hasDatabase,
+    }),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -160,4 +177,12 @@ export async function openRecorder({ url, most, warn }: RecorderOptions): Promis
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+type End = (call: RecordedCall | undefined, databases: readonly Database[]) => void
+
+/** Those that were talked to, if the one that is meant is not among them. */
+function othersOf(databases: readonly Database[], url: string | undefined): readonly string[] {
+  if (url === undefined || databases.some((one) => !isAnother(one, url))) return []
+  return databases.map(databaseWords)
 }

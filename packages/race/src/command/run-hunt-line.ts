@@ -1,15 +1,15 @@
 /** `hunt -- <command>`: records the command, has its calls proven, hands over what was found. */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { deserialize, serialize } from 'node:v8'
-import { huntBaseline, newRaces } from '../hunt/baseline.ts'
+import { huntBaseline, newRaces } from '../hunt/report/baseline.ts'
 import { keptOf } from '../hunt/environment.ts'
-import { formatHunt } from '../hunt/format-hunt.ts'
-import { huntAnnotations, huntSummary } from '../hunt/github-hunt.ts'
-import { jsonHunt } from '../hunt/json-hunt.ts'
+import { formatHunt } from '../hunt/report/format-hunt.ts'
+import { huntAnnotations, huntSummary } from '../hunt/report/github-hunt.ts'
+import { jsonHunt } from '../hunt/report/json-hunt.ts'
 import { type HuntReport, timeOver } from '../hunt/model.ts'
 import { named } from '../hunt/open-database.ts'
-import { htmlHunt } from '../hunt/page/hunt-page.ts'
-import { sarifHunt } from '../hunt/sarif-hunt.ts'
+import { htmlHunt } from '../hunt/report/page/hunt-page.ts'
+import { sarifHunt } from '../hunt/report/sarif-hunt.ts'
 import { list, times } from '../report/words.ts'
 import { connectControl, type Control } from '../run/connection/control.ts'
 import { settleLeftover } from '../run/state/kept-snapshot.ts'
@@ -81,9 +81,10 @@ async function huntAsTold(line: HuntLine, around: Surroundings): Promise<number>
     )
     return codes.nothingRecorded
   }
+  assertDatabase(recording, origin.url)
   const report = await prove(line, { recording, origin, since: asked.since }, around)
   writeTests(line, report, origin, around)
-  return handOver(line, report, { known: asked.known, status }, around)
+  return handOver(line, report, { known: asked.known, status, recording }, around)
 }
 
 /** What would be found out too late is asked before the command runs. */
@@ -229,20 +230,28 @@ async function prove(
 }
 
 function writeTests(
-  { app, writeTests: folder, runner }: HuntLine,
+  { app, writeTests: folder, runner, command }: HuntLine,
   report: HuntReport,
   { environment }: Origin,
   { err }: Surroundings,
 ): void {
   if (folder === undefined) return
-  for (const told of writeTestFiles(report, { app, folder, runner, environment }))
+  for (const told of writeTestFiles(report, { app, folder, runner, command, environment }))
     err(`hunt: ${told}\n`)
 }
 
 function handOver(
   line: HuntLine,
   report: HuntReport,
-  { known, status }: { readonly known: string | undefined; readonly status: number },
+  {
+    known,
+    status,
+    recording,
+  }: {
+    readonly known: string | undefined
+    readonly status: number
+    readonly recording: Recording
+  },
   { out, environment }: Surroundings,
 ): number {
   const proven = report.pairs.filter(({ verdict }) => verdict === 'proven')
@@ -265,8 +274,22 @@ function handOver(
     if (summary !== undefined) appendFileSync(summary, huntSummary(report))
   }
   if (fresh.length > 0) return codes.races
-  if (isUndecided(report, line)) return codes.nothingDecided
+  if (isUndecided(report, line) || isMocked(report, recording)) return codes.nothingDecided
   return status === 0 ? codes.clean : codes.failed
+}
+
+/** Rows of a database that the suite does not use prove nothing, and may be those of somebody's work. */
+function assertDatabase({ calls }: Recording, url: string): void {
+  if (calls.some(({ others }) => others === undefined)) return
+  const others = [...new Set(calls.flatMap((call) => call.others ?? []))]
+  throw new Error(
+    `the suite uses database ${list(others)}, and the hunt has the rows of ${databaseText(url)}. Give the address of the one that the suite uses with --url; if each worker has its own, run the suite in one worker (\`vitest run --no-file-parallelism\`, \`jest -i\`)`,
+  )
+}
+
+/** Whether the suite has shown nothing of what the application does in a database. */
+function isMocked({ pairs }: HuntReport, { isWithoutDatabase }: Recording): boolean {
+  return isWithoutDatabase === true && pairs.length === 0
 }
 
 /** Whether nothing is known now that was not known before. */
@@ -295,7 +318,8 @@ function nothingRecorded({
   return `hunt: nothing was recorded: no request arrived at a server of node:http in a process of the command.
   There was instead: ${[instead, ...notes].join('; ')}.
   Its rows would have been those of ${isKnown ? databaseText(database) : 'the database in DATABASE_URL, which is not set'}.
-  The suite has to send requests to a server in a process of Node that the command starts (supertest does).
+  The suite has to send requests to a server in a process of Node that the command starts (supertest does), or use inject() of Fastify.
+  app.request() of Hono, and handlers that are called as functions, send none: let the suite serve the application.
   What is no request is named by call() of '@holdfast/race/hunt'. See https://github.com/OWNER/REPOSITORY/blob/main/docs/race/hunt.md
 `
 }

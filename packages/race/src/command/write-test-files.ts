@@ -1,8 +1,8 @@
 /** `--write-tests`: one file for each race, for the runner that the project has. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { readJson } from '../core/read-json.ts'
-import { type HuntTestOptions, huntTests } from '../hunt/hunt-tests.ts'
+import { type HuntTestOptions, huntTests } from '../hunt/tests/hunt-tests.ts'
 import type { HuntReport } from '../hunt/model.ts'
 import { list } from '../report/words.ts'
 
@@ -18,17 +18,20 @@ export function writeTestFiles(
   {
     folder,
     runner,
+    command = [],
     ...rest
   }: Pick<HuntTestOptions, 'app' | 'environment'> & {
     readonly folder: string
     readonly runner: HuntTestOptions['runner']
+    /** What was recorded. */
+    readonly command?: readonly string[]
   },
 ): readonly string[] {
   const manifest = manifestAt(folder)
   const tests = huntTests(report, {
     ...rest,
     folder,
-    runner: runner ?? runnerOf(manifest),
+    runner: runner ?? runnerIn(command) ?? runnerOf(manifest),
     commonJs: manifest.type !== 'module',
   })
   if (tests.length > 0) mkdirSync(folder, { recursive: true })
@@ -52,6 +55,13 @@ function manifestAt(folder: string): Manifest {
     if (existsSync(file)) return (readJson(readFileSync(file, 'utf8')) ?? {}) as Manifest
     if (at === dirname(at)) return {}
   }
+}
+
+/** What runs the suite runs its new tests too; in a workspace its package.json is another one than that of the folder. */
+export function runnerIn(command: readonly string[]): HuntTestOptions['runner'] {
+  const words = command.map((word) => basename(word.replaceAll('\\', '/')).split('.')[0])
+  const known = (['vitest', 'jest'] as const).find((name) => words.includes(name))
+  return known ?? (words.includes('node') && command.includes('--test') ? 'node' : undefined)
 }
 
 function runnerOf({ dependencies, devDependencies }: Manifest): 'vitest' | 'jest' | 'node' {

@@ -4,6 +4,7 @@
  */
 import { type AsyncHook, createHook, executionAsyncId } from 'node:async_hooks'
 import { Socket } from 'node:net'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Place } from '../core/model.ts'
 import { ownFolder } from '../core/own-folder.ts'
@@ -70,11 +71,18 @@ let own: string | undefined
 /** Undefined of a frame that is Node's, ours, or of a package. */
 function placeOf(frame: string): Place | undefined {
   const [, where = '', line = ''] = /(?:\(|at (?:async )?)([^()]+):(\d+):\d+\)?$/.exec(frame) ?? []
-  const file = where.startsWith('file:') ? fileURLToPath(where) : where
+  const file = fileOf(where)
   if (!/^(?:\/|[A-Za-z]:[\\/])/.test(file)) return undefined
   if (/[\\/]node_modules[\\/]/.test(file) || file.startsWith((own ??= ownFolder())))
     return undefined
   return { file, line: Number(line) }
+}
+
+/** Source maps of webpack name files from where it was started: `webpack://shop/./src/app.ts`. */
+function fileOf(where: string): string {
+  if (where.startsWith('file:')) return fileURLToPath(where)
+  const [, path] = /^webpack:\/\/[^/]*\/(.+)$/.exec(where) ?? []
+  return path === undefined ? where : resolve(path)
 }
 
 type Method = (this: Socket, ...values: unknown[]) => unknown

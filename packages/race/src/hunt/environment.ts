@@ -1,5 +1,5 @@
 /** Variables of the environment by which processes of a suite differ: their names are told, their values are not. */
-import { secret } from './http-input.ts'
+import { secret } from './record/http-input.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

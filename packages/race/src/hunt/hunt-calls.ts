@@ -1,18 +1,19 @@
 /** From recorded calls to verdicts: each alone, which can meet, where their limits are, and every pair at once. */
+import { haveActed, otherSessions } from '../run/connection/other-sessions.ts'
 import { readKnownTables } from '../run/catalogue/known-tables.ts'
 import { nameRows } from '../run/state/named-rows.ts'
 import type { Saved } from '../run/state/snapshot.ts'
 import { readServer } from '../run/catalogue/server-facts.ts'
 import { list } from '../report/words.ts'
 import { loadParser } from '../run/statement/statement-tree.ts'
-import { assumedNotes, assumedOf, atomicNotes, learnedNotes } from './assumptions.ts'
-import { createAttempt, sayOf } from './attempt.ts'
-import { disguise } from './disguise.ts'
-import type { Outside } from './elsewhere.ts'
-import { type EdgeGround, edgesOf } from './edges.ts'
+import { assumedNotes, assumedOf, atomicNotes, learnedNotes } from './edges/assumptions.ts'
+import { createAttempt, sayOf } from './prove/attempt.ts'
+import { disguise } from './tests/disguise.ts'
+import type { Outside } from './record/elsewhere.ts'
+import { type EdgeGround, edgesOf } from './edges/edges.ts'
 import type { Engine, Functions, Recording } from './engine.ts'
-import { fieldsOf } from './fields.ts'
-import { shownHeard } from './http-input.ts'
+import { fieldsOf } from './edges/fields.ts'
+import { shownHeard } from './record/http-input.ts'
 import {
   type Call,
   type HuntedCall,
@@ -21,15 +22,16 @@ import {
   type HuntReport,
   timeOver,
 } from './model.ts'
-import { type Profile, profileOf, type Unusable } from './profile.ts'
-import { propose, type Proposal, representatives } from './propose.ts'
-import { prove, type Proving } from './prove.ts'
-import { byParser, type Reading } from './read-footprints.ts'
-import type { Refusals } from './refusals.ts'
+import { type Profile, profileOf, type Unusable } from './propose/profile.ts'
+import { propose, type Proposal, representatives } from './propose/propose.ts'
+import { prove, type Proving } from './prove/prove.ts'
+import { byParser, type Reading } from './propose/read-footprints.ts'
+import type { Refusals } from './edges/refusals.ts'
 import { seedOf, type States } from './states.ts'
-import { type Known, trialsOf } from './trials.ts'
-import { variationsOf } from './vary.ts'
-import { whyNowhere } from './why-nowhere.ts'
+import { type Known, trialsOf } from './prove/trials.ts'
+import { goesOn, otherClient, watchAfterAnswers } from './prove/unseen.ts'
+import { variationsOf } from './edges/vary.ts'
+import { whyNowhere } from './prove/why-nowhere.ts'
 
 /** Why no order that was run refutes anything. */
 const limitsUnknown = 'the time was over before its limits were found'
@@ -44,7 +46,13 @@ function namesThatRemade(calls: readonly Call[], after: Saved): ReadonlySet<stri
   return new Set(changed.map(({ name }) => name))
 }
 
-const nothingKnown: Known = { edges: [], variations: [], whole: false, gaveUp: undefined }
+const nothingKnown: Known = {
+  edges: [],
+  variations: [],
+  tables: [],
+  whole: false,
+  gaveUp: undefined,
+}
 
 /** What a hunt consists of; a control of the tests hands in a lesser one. */
 export interface HuntParts {
@@ -94,6 +102,7 @@ export async function huntCalls(
 
   const remade = namesThatRemade(calls, await states.take())
   const profiles: Profile[] = []
+  const afterAnswers = watchAfterAnswers()
   const unusable: Unusable[] = []
   for (const [at, call] of calls.entries()) {
     tell('look', at, calls.length)
@@ -107,7 +116,8 @@ export async function huntCalls(
     if ('because' in found) unusable.push(found)
     else profiles.push(found)
   }
-  const { proposals, apart } = propose(representatives(profiles))
+  const goOn = await afterAnswers.names()
+  const { proposals, apart } = propose(representatives(profiles, calls))
 
   const ground: Omit<EdgeGround, 'gaveUp'> = {
     take: states.take,
@@ -124,7 +134,8 @@ export async function huntCalls(
     outcome,
     functions,
     timeFor: () => Math.min(budget.pairMs, left()),
-    timeForPair: 2 * budget.pairMs,
+    timeForPair: 4 * budget.pairMs,
+    refusals,
     rest: states.rest,
   }
   const pairs: HuntedPair[] = []
@@ -144,6 +155,7 @@ export async function huntCalls(
       ...learnedNotes(refusals),
       ...assumedNotes(known),
       ...atomicNotes(asOne),
+      ...[...goOn].map((name) => `${name} ${goesOn}`),
       ...[...missed].map((what) => `${what} was refused to calls that were replayed`),
       ...(setting.outside?.background ?? [])
         .filter((what) => !missed.has(what))
@@ -162,7 +174,7 @@ export async function huntCalls(
         url,
         name: call.name,
         seed: seedOf(call.before),
-        flow: () => call.send(call.input),
+        flow: () => afterAnswers.send(call),
         oracle: false,
         outcome,
       })
@@ -185,6 +197,7 @@ export async function huntCalls(
     const isMet = call.said !== 'accepted' || found.some(({ isLimit }) => isLimit)
     return {
       variations,
+      tables,
       edges: found,
       whole: !ground.isOver(),
       gaveUp: isMet ? undefined : (end ?? 'no call was refused'),
@@ -204,20 +217,38 @@ export async function huntCalls(
     for (const profile of profilesOf) {
       if (!known.has(profile)) known.set(profile, await knownOf(profile))
     }
-    const { trials, unfit } = await trialsOf(
-      candidates,
-      (profile) => known.get(profile) ?? nothingKnown,
-      { ...ground, isOver: () => left() <= 0 },
-    )
+    const {
+      trials,
+      unfit,
+      left: ways,
+    } = await trialsOf(candidates, (profile) => known.get(profile) ?? nothingKnown, {
+      ...ground,
+      isOver: () => left() <= 0,
+    })
     if (trials.length === 0) {
       const why = whyNowhere(unfit, [...profilesOf])
       return { ...base, verdict: 'undecided', because: left() <= 0 ? timeOver : why, runs: 0 }
     }
     setting.outside?.take()
-    const { proven: found, ...proof } = await prove(name, trials, proving)
+    const others = await otherSessions(states.control)
+    const { proven: found, ...proof } = await prove(name, trials, proving, profilesOf)
+    const beside = proof.verdict !== 'proven' && (await haveActed(states.control, others))
     const whole = [...profilesOf].every((profile) => known.get(profile)?.whole)
     if (proof.verdict === 'refuted' && !whole)
       return { ...unproven(base, proof), because: limitsUnknown }
+    if (proof.verdict === 'refuted' && ways.length > 0) {
+      const because = `in one of the ways that they go through the code, ${whyNowhere(unfit, ways.flat())}`
+      return { ...unproven(base, proof), because }
+    }
+    const late = names.find((each) => goOn.has(each))
+    if (proof.verdict === 'refuted' && late !== undefined)
+      return { ...unproven(base, proof), because: `${late} ${goesOn}` }
+    if (beside) {
+      // What else was in the way stands beside it: it may come of the same.
+      const why = proof.verdict === 'undecided' ? proof.because : undefined
+      const because = why === undefined ? otherClient : `${otherClient}; ${why}`
+      return { ...unproven(base, proof), because }
+    }
     const maker = names.find((each) => remade.has(each))
     if (proof.verdict === 'refuted' && maker !== undefined) {
       const because = `the tables were others before ${maker} than after it, and rows alone are put back`
@@ -232,7 +263,7 @@ export async function huntCalls(
     if (found === undefined) {
       if (proof.verdict !== 'refuted') return { ...base, ...proof }
       if (proof.assumed !== undefined) asOne.push(name)
-      const all = [assumedOf([...profilesOf], known), proof.assumed]
+      const all = [assumedOf([...profilesOf], known, calls), proof.assumed]
       const assumed = all.filter((text) => text !== undefined).join('; ')
       return { ...base, ...proof, ...(assumed !== '' && { assumed }) }
     }

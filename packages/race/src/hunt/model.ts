@@ -3,7 +3,7 @@ import type { Place, Report, Said } from '../core/model.ts'
 import type { Patch } from '../report/fix/patch.ts'
 import type { NamedRows } from '../run/state/named-rows.ts'
 import type { Saved } from '../run/state/snapshot.ts'
-import type { Heard } from './heard.ts'
+import type { Heard } from './record/heard.ts'
 
 /** What is sent to the application: a request, or the arguments of a function. Plain data. */
 export type Input = HttpInput | ArgumentsInput
@@ -42,6 +42,8 @@ export interface Call {
   readonly before: Saved
   /** Variables of the environment that were other ones when it was recorded. */
   readonly differing?: readonly string[]
+  /** Databases that it was recorded with, if that of the hunt is not among them. */
+  readonly others?: readonly string[]
   readonly send: Send
 }
 

@@ -11,11 +11,11 @@ import {
 } from '../core/known-options.ts'
 import type { Classify } from '../run/answer/said.ts'
 import { databaseUrl } from '../run/connection/url.ts'
-import { sayOf } from './attempt.ts'
+import { sayOf } from './prove/attempt.ts'
 import { huntCalls, type HuntParts } from './hunt-calls.ts'
 import type { HuntProgress, HuntReport } from './model.ts'
-import { type App, openRecording, type Suite } from './open-recording.ts'
-import { createRefusals, refusalRule } from './refusals.ts'
+import { type App, openRecording, type Suite } from './record/open-recording.ts'
+import { createRefusals, refusalRule } from './edges/refusals.ts'
 import { openStates } from './states.ts'
 
 /** What to hunt in, and for how long. */

@@ -1,9 +1,10 @@
 /** The page of a hunt in a browser. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { inTurn } from '@holdfast/testkit'
 import axe from 'axe-core'
 import { describe, expect, test } from 'vitest'
-import { htmlHunt } from '../../src/hunt/page/hunt-page.ts'
+import { htmlHunt } from '../../src/hunt/report/page/hunt-page.ts'
 import { allVerdicts, huntOf, nothingProven, pairOf } from '../support/hunts.ts'
 import { hasBrowser, pages, weakContrasts } from '../support/page-browser.ts'
 
@@ -42,8 +43,8 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     )
   })
 
-  describe.each(['light', 'dark'] as const)('%s', (colorScheme) => {
-    test.each([390, 1200])('at %i: it can be read, fits, and axe finds nothing', async (width) => {
+  describe.each(inTurn(['light', 'dark'] as const, [390, 1200]))('%s', (colorScheme, widths) => {
+    test.each(widths)('at %i: it can be read, fits, and axe finds nothing', async (width) => {
       for (const [name, report] of Object.entries({ allVerdicts, nothingProven, wide })) {
         await open(
           htmlHunt(report),

@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
+import { ends } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { htmlReport } from '../../src/report/page/html-report.ts'
 import { hasBrowser, pages, weakContrasts } from '../support/page-browser.ts'
@@ -61,7 +62,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     )
   })
 
-  test.each([320, 390, 700, 1000, 1400])('fits a window of %i', async (width) => {
+  test.each(ends([320, 390, 700, 1000, 1400]))('fits a window of %i', async (width) => {
     for (const report of [made.lostUpdate, made.deadlock, made.oneStatement, made.greenReport()]) {
       await open(
         htmlReport(report),

@@ -1,10 +1,11 @@
 import { plan as planSchema } from 'holdfast/schema'
 import type { Command } from '../../command.ts'
 import { done } from '../../failure.ts'
+import { assertForPostgres } from '../../settings/database-url.ts'
 
 export const plan: Command = {
   name: 'plan',
-  about: 'Print what migrate would run, as SQL for psql or another tool',
+  about: 'Print what migrate would run on PostgreSQL, as SQL for psql or another tool',
   needsDatabase: false,
   flags: {
     from: {
@@ -17,7 +18,8 @@ export const plan: Command = {
       about: 'Without BEGIN and COMMIT, for tools that add their own',
     },
   },
-  async run({ flags, schema, printExact }) {
+  async run({ flags, schema, databaseUrl, printExact }) {
+    assertForPostgres(databaseUrl)
     const { from } = flags
     const sql = planSchema({
       ...(schema === undefined ? {} : { schema }),

@@ -59,9 +59,6 @@ export function BlockingGraph(props: {
         {graph.edges.map((edge) => (
           <g key={`${edge.from}/${edge.to}/${edge.kind}`} class={`edge edge-${edge.kind}`}>
             <path d={edge.path} marker-end="url(#tip)" />
-            <text x={edge.labelX} y={edge.labelY} text-anchor="middle">
-              {edge.kind}
-            </text>
           </g>
         ))}
         {graph.locks.map((lock) => (
@@ -114,11 +111,11 @@ function Card(props: {
       <title>{`${session.application} ${session.pid}: ${word}`}</title>
       <rect width={size.node.width} height={height} rx="8" />
       <rect class="card-edge" width="4" height={height} rx="2" />
-      <text class="card-pid" x="14" y="19">
-        {session.pid === 0 ? 'prepared' : session.pid}
+      <text class="card-application" x="14" y="19">
+        {shorten(session.application || session.user, 17)}
       </text>
-      <text class="card-application" x={size.node.width - 11} y="19" text-anchor="end">
-        {shorten(session.application || session.user, 18)}
+      <text class="card-pid" x={size.node.width - 11} y="19" text-anchor="end">
+        {session.pid === 0 ? 'prepared' : `pid ${session.pid}`}
       </text>
       <svg x="14" y="27.5" width="9" height="9" overflow="visible">
         <Mark tone={tone} />

@@ -49,8 +49,8 @@ function Item(props: {
           class="row-session"
           current={selected}
         >
-          <span class="row-pid">{session.pid === 0 ? 'prepared' : session.pid}</span>
           <span class="row-application">{session.application || session.user}</span>
+          <span class="row-pid">{session.pid === 0 ? 'prepared' : session.pid}</span>
           <span class="unseen">, </span>
           <Badge tone={tone}>
             {waits ? (
@@ -66,7 +66,7 @@ function Item(props: {
           {session.waitsFor && (
             <span>
               for <code>{session.waitsFor.name}</code>
-              {kind && <span class={`kind kind-${kind}`}>{kind}</span>}
+              {kind === 'soft' && <span class="kind kind-soft">queued</span>}
             </span>
           )}
           {!waits && !session.hidden && (

@@ -26,9 +26,6 @@ export interface GraphEdge {
   readonly to: number
   readonly kind: 'hard' | 'soft'
   readonly path: string
-  /** Where its word stands. */
-  readonly labelX: number
-  readonly labelY: number
 }
 
 /** Waiters that are not drawn, because they would say nothing new. */
@@ -61,9 +58,9 @@ export const size = {
 /** Of one lock, so many waiters are drawn; the others are counted. */
 const mostDrawn = 8
 
-/** Before and behind a lock there is room for lines to turn, and for the word of an edge. */
+/** Before and behind a lock there is room for lines to turn. */
 const before = 26
-const behind = 56
+const behind = 40
 
 const { node, lock: pill, gap, margin } = size
 
@@ -162,8 +159,6 @@ class Drawing {
         to: branch.session.pid,
         kind: branch.kind ?? 'hard',
         path: elbow(lock.x + lock.width, line, childX - 2, y, turn),
-        labelX: childX - 26,
-        labelY: y - 5,
       })
       next = this.place(branch, column + 1, next) + gap
     }
@@ -204,8 +199,7 @@ class Drawing {
       // The next card: a short way down.
       const x = start.x + node.width - 30
       const path = `M${x} ${start.y + start.height}V${end.y - 2}`
-      const labelY = start.y + start.height + gap / 2 + 3
-      this.edges.push({ from, to, kind, path, labelX: x + 16, labelY })
+      this.edges.push({ from, to, kind, path })
     } else {
       // Further down or up: out to the left, where nothing else begins.
       const [y1, y2] = [start.y + start.height - 8, end.y + 10]
@@ -216,8 +210,6 @@ class Drawing {
         to,
         kind,
         path,
-        labelX: start.x + 6,
-        labelY: start.y + start.height + 13,
       })
     }
   }
@@ -232,8 +224,6 @@ class Drawing {
       to,
       kind,
       path: `M${x1} ${y1}C${x1 + reach} ${y1} ${x2 - reach} ${y2} ${x2} ${y2}`,
-      labelX: forward ? x2 - 24 : x2 + 24,
-      labelY: y2 + 12,
     })
   }
 }

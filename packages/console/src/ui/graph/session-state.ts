@@ -1,5 +1,5 @@
 import type { ObservedSession } from 'holdfast/observe'
-import type { Tone } from '../parts/badge.tsx'
+import type { Tone } from '../parts/tone.ts'
 
 /** What a session does, in words for people, and how it is marked. */
 export function stateOf(session: ObservedSession): { readonly tone: Tone; readonly word: string } {

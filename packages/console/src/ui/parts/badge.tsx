@@ -1,6 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact'
-
-export type Tone = 'plain' | 'good' | 'wait' | 'bad' | 'info'
+import type { Tone } from './tone.ts'
 
 /** A word with a mark. The mark has a shape of its own per tone, so that colour is never all there is. */
 export function Badge(props: {

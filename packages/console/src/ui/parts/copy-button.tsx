@@ -4,7 +4,12 @@ import { announce } from './announcer.tsx'
 import { Icon } from './icon.tsx'
 
 /** Copies a text. Without access to the clipboard, as on plain HTTP, it selects the text instead. */
-export function CopyButton(props: { readonly text: string; readonly what: string }): JSX.Element {
+export function CopyButton(props: {
+  readonly text: string
+  readonly what: string
+  /** Seen on the button, if "Copy" is not enough. */
+  readonly label?: string
+}): JSX.Element {
   const [copied, setCopied] = useState(false)
   useEffect(() => {
     if (!copied) return undefined
@@ -21,14 +26,16 @@ export function CopyButton(props: { readonly text: string; readonly what: string
     } catch {
       const shown = button.parentElement?.querySelector('code')
       if (shown) getSelection()?.selectAllChildren(shown)
-      announce('Selected; copy it with the keyboard.')
+      announce(
+        shown ? 'Selected; copy it with the keyboard.' : 'This browser does not let the page copy.',
+      )
     }
   }
   return (
     <button type="button" class="button button-small" onClick={(event) => void copy(event)}>
       <Icon name={copied ? 'check' : 'copy'} />
-      {copied ? 'Copied' : 'Copy'}
-      <span class="unseen"> {props.what}</span>
+      {copied ? 'Copied' : (props.label ?? 'Copy')}
+      {props.label === undefined && <span class="unseen"> {props.what}</span>}
     </button>
   )
 }

@@ -21,6 +21,20 @@ export async function toldAtCaller<T>(result: Promise<T>): Promise<T> {
   }
 }
 
+/**
+ * A failure for a promise that is not awaited here: resolve it with this. When it fails, V8 knows who awaits that one,
+ * as above.
+ */
+export async function failedAtCaller(error: unknown): Promise<never> {
+  return await toldAtCaller(failing(error))
+}
+
+/** Not before whoever is resolved with it waits for it. */
+async function failing(error: unknown): Promise<never> {
+  for (let turn = 0; turn < 3; turn += 1) await Promise.resolve()
+  throw error
+}
+
 /** Our own lines come last: they are for us. */
 function place(error: Error): void {
   const site: { readonly stack?: string } = {}

@@ -1,3 +1,4 @@
+import { type EventEmitter, errorMonitor } from 'node:events'
 import type { Executor, Row, Statement, TransactionState } from '../../core/driver.ts'
 import { processWide } from '../../core/process-wide.ts'
 import type { InnodbTransaction } from '../../engines/innodb/driver.ts'
@@ -74,7 +75,7 @@ export function leashedConnection<Tx extends object>(
       if (streaming.has(property)) {
         return (...args: unknown[]) => {
           leash.assertMay(textOf(args[0]))
-          return call(...args)
+          return watched(call(...args), leash)
         }
       }
       if (property === 'beginTransaction') return async () => leash.assertMayBegin()
@@ -107,10 +108,18 @@ function leashedStatement(native: object, text: string | undefined, leash: Innod
       if (property !== 'executeStream') return call
       return (...args: unknown[]) => {
         leash.assertMay(text)
-        return call(...args)
+        return watched(call(...args), leash)
       }
     },
   })
+}
+
+/** A stream whose error may be a deadlock. Whether anybody else listens is none of our business. */
+function watched(stream: unknown, leash: InnodbLeash): unknown {
+  const { on } = (stream ?? {}) as Partial<EventEmitter>
+  if (typeof on === 'function')
+    on.call(stream, errorMonitor, (error: unknown) => leash.failed(error))
+  return stream
 }
 
 /** What a statement is sent as: a text, or an object with one. */

@@ -90,7 +90,7 @@ export function kyselyState(handle: KyselyHandle): TransactionState {
 /** @throws DRIVER_HANDLE_INVALID */
 export function assertKysely(
   db: KyselyDatabase,
-  wanted: { readonly kind: ClientKind; readonly by: string; readonly is: string },
+  wanted: Parameters<typeof assertClient>[1] & { readonly kind: ClientKind },
 ): void {
   const { executeQuery } = (db ?? {}) as Partial<KyselyDatabase>
   assertClient(db, wanted, typeof executeQuery === 'function')

@@ -1,7 +1,7 @@
 import { holdfastError } from '../../core/errors.ts'
 import { processWide } from '../../core/process-wide.ts'
 
-/** Connections that a transaction of ours is on. */
+/** Connections that a transaction of ours is on; the connection itself where its client tells it, because clients may be wrapped. */
 const taken = /* @__PURE__ */ processWide('taken-clients/1', () => new WeakSet<object>())
 
 /**

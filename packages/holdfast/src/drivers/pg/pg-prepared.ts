@@ -4,7 +4,7 @@ import { sqlStateOf } from '../../core/sql-state.ts'
 import { whichBackend } from '../../engines/postgres/tx/session.ts'
 import type { PrepareMode } from '../parts/prepare-mode.ts'
 import { mayHaveNames, tracksNames } from './pg-names.ts'
-import { pipelineMessage } from './pg-wire.ts'
+import { bound, pipelineMessage } from './pg-wire.ts'
 import {
   type Field,
   isWireClient,
@@ -50,17 +50,18 @@ export class PgPrepared {
     const { name } = statement
     if (name === undefined || this.#mode === 'never' || !canBePrepared(client))
       return await plainly()
-    const seen = this.#seen.get(client)
+    const { connection } = client
+    const seen = this.#seen.get(connection)
     if (seen === 'unnamed') return await plainly()
     if (seen === undefined || seen === 'once') {
       const asked = statement.columns?.includes('pid') === true
       if (seen === undefined && !asked) {
-        this.#seen.set(client, 'once')
+        this.#seen.set(connection, 'once')
         return await plainly()
       }
       const rows = asked ? await plainly() : await askPid(client)
       const may = mayHaveNames(this.#mode, client, rows[0]?.['pid']) ?? (await tracksNames(client))
-      this.#seen.set(client, may ? new Map() : 'unnamed')
+      this.#seen.set(connection, may ? new Map() : 'unnamed')
       return asked ? rows : await this.query(client, statement, plainly)
     }
     const unique = uniqueName(name, statement.text)
@@ -70,8 +71,42 @@ export class PgPrepared {
       return await send(client, unique, statement, kept, (fields) => seen.set(unique, fields))
     } catch (error) {
       if (!outdated.has(sqlStateOf(error))) throw error
-      this.#seen.set(client, 'once')
+      this.#seen.set(connection, 'once')
       return await plainly()
+    }
+  }
+
+  /**
+   * The same in a transaction of the caller's, who has said that it may be prepared there. A connection is never asked
+   * anything of its own: what the statement says of itself tells whether it leads straight to the server. A name that
+   * the server has forgotten fails the transaction, once.
+   */
+  async joined(
+    client: unknown,
+    statement: Statement,
+    plainly: () => Promise<readonly Row[]>,
+  ): Promise<readonly Row[]> {
+    const { name, columns, text } = statement
+    const isAnswered = columns?.includes('pid') === true
+    if (name === undefined || this.#mode === 'never' || !isAnswered || !canBePrepared(client))
+      return await plainly()
+    const { connection } = client
+    const seen = this.#seen.get(connection)
+    if (seen === 'unnamed') return await plainly()
+    if (seen === undefined || seen === 'once') {
+      const rows = await plainly()
+      const may = mayHaveNames(this.#mode, client, rows[0]?.['pid'])
+      if (may !== undefined) this.#seen.set(connection, may ? new Map() : 'unnamed')
+      return rows
+    }
+    const unique = uniqueName(name, text)
+    const kept = seen.get(unique)
+    if (kept === undefined && seen.size >= mostPerConnection) return await plainly()
+    try {
+      return await send(client, unique, statement, kept, (fields) => seen.set(unique, fields))
+    } catch (error) {
+      if (outdated.has(sqlStateOf(error))) this.#seen.set(connection, 'once')
+      throw error
     }
   }
 }
@@ -111,13 +146,14 @@ async function askPid(client: WireClient): Promise<readonly Row[]> {
 async function send(
   client: PreparingClient,
   name: string,
-  { text, values, columns }: Statement,
+  statement: Statement,
   kept: readonly Field[] | undefined,
   keep: (fields: readonly Field[]) => void,
 ): Promise<readonly Row[]> {
+  const { text, columns } = statement
   const known = kept !== undefined
   const described = columns === undefined && !known
-  const message = pipelineMessage({ name, text, values, known, described })
+  const message = pipelineMessage({ name, text, ...bound(statement), known, described })
   let fields = kept ?? []
   const shapeOf = (described: readonly Field[]): RowShape => {
     fields = described

@@ -1,4 +1,4 @@
-import type { Value } from '../../core/driver.ts'
+import type { PackedValues, Statement, Value } from '../../core/driver.ts'
 
 /**
  * The few messages of PostgreSQL's extended protocol that we send ourselves, as one buffer: one write
@@ -11,6 +11,8 @@ export interface PipelinedStatement {
   readonly name: string
   readonly text: string
   readonly values: readonly Value[]
+  /** In the place of `values`. */
+  readonly packed?: PackedValues | undefined
   /** The connection already has it under this name. */
   readonly known: boolean
   /** The server is to say which columns come back. */
@@ -22,21 +24,35 @@ export interface PipelinedStatement {
 /** Each statement parsed if need be, bound and executed, then one Sync for all. */
 export function pipelineMessage(...statements: readonly PipelinedStatement[]): Buffer {
   const writer = new MessageWriter()
-  for (const { name, text, values, known, described, once } of statements) {
+  for (const { name, text, values, packed, known, described, once } of statements) {
     if (!known) {
       // Closing what does not exist is no error; parsing what exists is one.
       if (name !== '') writer.begin('C').text('S').cString(name).end()
       writer.begin('P').cString(name).cString(text).int16(0).end()
     }
-    // No format codes: parameters and results are text.
-    writer.begin('B').cString('').cString(name).int16(0).int16(values.length)
-    for (const value of values) writer.value(value)
+    writer.begin('B').cString('').cString(name)
+    if (packed === undefined) {
+      // No format codes: parameters and results are text.
+      writer.int16(0).int16(values.length)
+      for (const value of values) writer.value(value)
+    } else {
+      // One code for all parameters: binary. Results are text.
+      writer.int16(1).int16(1).int16(packed.count).packed(packed)
+    }
     writer.int16(0).end()
     if (described === true) writer.begin('D').text('P').cString('').end()
     writer.begin('E').cString('').int32(0).end()
     if (once === true) writer.begin('C').text('S').cString(name).end()
   }
   return writer.begin('S').end().bytes()
+}
+
+const nothing: readonly Value[] = []
+
+/** What is bound: the values as text are not even made where they are packed. */
+export function bound(statement: Statement): Pick<PipelinedStatement, 'values' | 'packed'> {
+  const { packed } = statement
+  return packed === undefined ? { values: statement.values } : { values: nothing, packed }
 }
 
 /** A statement without values, by the simple protocol. */
@@ -91,6 +107,12 @@ class MessageWriter {
     const at = this.#at
     this.int32(0).text(String(value))
     this.#buffer.writeInt32BE(this.#at - at - 4, at)
+    return this
+  }
+
+  packed(values: PackedValues): this {
+    this.#room(values.bytes)
+    this.#at = values.write(this.#buffer, this.#at)
     return this
   }
 

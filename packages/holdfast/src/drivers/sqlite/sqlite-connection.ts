@@ -1,7 +1,8 @@
+import { statSync } from 'node:fs'
 import type { Row, Value } from '../../core/driver.ts'
 import { holdfastError } from '../../core/errors.ts'
 import { processWide } from '../../core/process-wide.ts'
-import { assertFile } from '../../engines/sqlite/file-fit.ts'
+import { assertFile, unfit } from '../../engines/sqlite/file-fit.ts'
 import { facts, noTimeout } from '../../engines/sqlite/tx/transaction.ts'
 import { type Writer, writerOf } from '../../engines/sqlite/tx/writer.ts'
 import type { SqliteLeash } from './sqlite-leash.ts'
@@ -18,7 +19,19 @@ export interface SqliteConnection<Tx> {
   run(text: string): void
   /** The caller's handle, with the leash around what it sends. */
   leashed(leash: SqliteLeash): Tx
+  /** Of a handle that something else makes: whether what it sends passes the leash. @throws DRIVER_HANDLE_INVALID */
+  assertHeld?(native: Tx, leash: SqliteLeash): Promise<void>
   close(): void
+}
+
+/** By what the file system knows a file that has this name now. */
+function fileNumber(file: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(file, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return undefined
+  }
 }
 
 /** Connections that a driver has been given for itself. */
@@ -34,6 +47,8 @@ export class SqliteConnections<Tx extends object> {
   #alone: SqliteConnection<Tx> | undefined
   #idle: SqliteConnection<Tx> | undefined
   #writer: Writer | undefined
+  /** Which file each connection has open, by its name and its number then. */
+  readonly #opened = new WeakMap<SqliteConnection<Tx>, readonly [string, string | undefined]>()
 
   constructor(make: () => SqliteConnection<Tx>) {
     this.#make = make
@@ -48,6 +63,7 @@ export class SqliteConnections<Tx extends object> {
   }
 
   get alone(): SqliteConnection<Tx> {
+    if (this.#alone?.isOpen === true && this.#isReplaced(this.#alone)) this.#alone.close()
     if (this.#alone?.isOpen !== true) this.#alone = this.#open()
     return this.#alone
   }
@@ -56,6 +72,7 @@ export class SqliteConnections<Tx extends object> {
   take(): SqliteConnection<Tx> {
     const idle = this.#idle
     this.#idle = undefined
+    if (idle?.isOpen === true && this.#isReplaced(idle)) idle.close()
     if (idle?.isOpen !== true) return this.#open()
     // A body may have set another one.
     idle.run(noTimeout)
@@ -73,6 +90,21 @@ export class SqliteConnections<Tx extends object> {
     this.#alone = this.#idle = this.#writer = undefined
   }
 
+  /**
+   * What is written into a file that has lost its name, by a restored backup for one, nobody will find.
+   *
+   * @throws ENGINE_FILE_UNFIT
+   */
+  assertSameFile(connection: SqliteConnection<Tx>): void {
+    if (this.#isReplaced(connection))
+      throw unfit('it was replaced or deleted since it was opened, and nothing is saved')
+  }
+
+  #isReplaced(connection: SqliteConnection<Tx>): boolean {
+    const [file = '', opened] = this.#opened.get(connection) ?? []
+    return opened !== undefined && opened !== fileNumber(file)
+  }
+
   #open(): SqliteConnection<Tx> {
     const connection = this.#make()
     if (given.has(connection.native) || connection.isTransaction) {
@@ -85,7 +117,9 @@ export class SqliteConnections<Tx extends object> {
     given.add(connection.native)
     try {
       connection.send(noTimeout)
-      this.#writer ??= writerOf(assertFile(connection.send(facts.text)))
+      const file = assertFile(connection.send(facts.text))
+      this.#writer ??= writerOf(file)
+      this.#opened.set(connection, [file, fileNumber(file)])
     } catch (error) {
       connection.close()
       throw error

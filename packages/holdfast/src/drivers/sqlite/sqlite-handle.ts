@@ -40,7 +40,7 @@ export function leashedConnection<Tx extends object>(native: Tx, leash: SqliteLe
       if (property === 'transaction') return nestedBy(call, leash)
       return (...args: unknown[]) => {
         if (!sending.has(property)) return leash.calling(() => call(...args))
-        leash.assertMay(args[0])
+        leash.assertMay(property === 'pragma' ? `PRAGMA ${String(args[0])}` : args[0])
         const answer = leash.during(() => call(...args))
         if (property !== 'prepare') return answer
         return leashedStatement(answer as object, leash, handle)

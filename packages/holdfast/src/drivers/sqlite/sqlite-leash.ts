@@ -2,6 +2,9 @@ import { endedInside } from '../../core/errors/ended-inside.ts'
 import { type HoldfastError, holdfastError } from '../../core/errors.ts'
 import { controlIn } from '../../engines/sqlite/tx/transaction-control.ts'
 
+/** Names what stays with a connection when its transaction is over. */
+const outlasts = /\b(?:pragma|temp|temporary|attach|detach)\b/i
+
 /**
  * Holds a body to the transaction it was given, on SQLite. Every statement that it sends passes here first: what would
  * begin or end a transaction is not sent, nor is anything once SQLite has rolled the transaction back by itself (INSERT
@@ -15,8 +18,11 @@ export class SqliteLeash {
   #rolledBack: { readonly cause: unknown } | undefined
   /** The transaction was over after a statement that had succeeded. */
   #isGone = false
+  /** It may have left something on the connection: a setting, a table of its own, another file. */
+  #leavesMore = false
   /** Calls that are under way, one inside of the other. */
   #running = 0
+  #sent = 0
   /** Ends of results that somebody has begun to read. */
   readonly #unread = new Set<() => void>()
 
@@ -26,10 +32,17 @@ export class SqliteLeash {
 
   /** @throws TX_ENDED_INSIDE, TX_NESTED, TX_HANDLE_ENDED */
   assertMay(text: unknown): void {
+    this.#sent += 1
     this.assertHeld()
     const control = typeof text === 'string' ? controlIn(text) : undefined
     if (control === 'begin') throw this.#faulty('TX_NESTED')
     if (control === 'end') throw this.#faulty('TX_ENDED_INSIDE')
+    this.#leavesMore ||= typeof text !== 'string' || outlasts.test(text)
+  }
+
+  /** Whether the next body would find something on this connection that it knows nothing of. */
+  get leavesMore(): boolean {
+    return this.#leavesMore
   }
 
   /** Before a call of the client's own that would end the connection. */
@@ -105,6 +118,11 @@ export class SqliteLeash {
   failed(error: unknown): unknown {
     this.close()
     return this.#isGone ? this.#over() : error
+  }
+
+  /** How many texts have come by here. */
+  get sent(): number {
+    return this.#sent
   }
 
   get isOver(): boolean {

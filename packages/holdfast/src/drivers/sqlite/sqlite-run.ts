@@ -96,12 +96,14 @@ class OwnTransaction<Tx extends object> implements SqliteTransaction<Tx> {
         await writer.untilFree(ask, limits)
         assertWrites(connection)
         turn.writes = true
+        const native = connection.leashed(leash)
+        await connection.assertHeld?.(native, leash)
+        this.#begun = { turn, connection, leash, native }
       } catch (error) {
         if (isInsideAlready(error)) throw holdfastError('TX_SESSION_SHARED', { cause: error })
         this.#connections.giveBack(connection)
         throw error
       }
-      this.#begun = { turn, connection, leash, native: connection.leashed(leash) }
       own.set(this.#begun.native, this as unknown as SqliteTransaction<never>)
     } catch (error) {
       turn.end()
@@ -151,6 +153,7 @@ export async function runOnSqlite<Tx extends object, T>(
     const { begun } = transaction
     if (begun === undefined) return result
     begun.leash.end()
+    connections.assertSameFile(begun.connection)
     commit(begun.connection)
     committed = true
     return result
@@ -216,7 +219,9 @@ function end<Tx extends object>(
   leash.close()
   try {
     if (!committed && connection.isOpen && connection.isTransaction) connection.run(rollbackText)
-    connections.giveBack(connection)
+    // A table in memory that hides one of the file, or a setting of the whole connection, is not for the next body.
+    if (leash.leavesMore) connection.close()
+    else connections.giveBack(connection)
   } catch {
     connection.close()
   } finally {

@@ -1,41 +1,30 @@
+import type { Crowd } from '../../core/activity.ts'
 import type { Executor } from '../../core/driver.ts'
-import { type Duration, durationMs } from '../../core/options/duration.ts'
+import { durationMs } from '../../core/options/duration.ts'
 import { holdfastError, isHoldfastError } from '../../core/errors.ts'
 import { sqlStateOf } from '../../core/sql-state.ts'
 import { blockersFrom } from '../../engines/postgres/tx/activity.ts'
 import { accountLockers, type LedgerCalls } from '../../engines/postgres/ledger/ledger.ts'
-import { type ResolveOptions, resolveMs } from '../../tx/ask-again.ts'
+import { resolveMs } from '../../tx/ask-again.ts'
 import { lookupLimitMs } from '../../core/options/wait.ts'
 import { within } from '../../core/within.ts'
 import type { LineAnswer } from './answer.ts'
-import { heardSince, tellAnswered, tellFailed } from './ledger-events.ts'
-import {
-  accountsOf,
-  lineColumns,
-  type PlainRequest,
-  plainStatementFor,
-  type Request,
-} from './request.ts'
+import { assertCounts, type CombinerOptions } from './combiner-options.ts'
+import { heardSince, tellAnswered, tellApplied, tellFailed } from './ledger-events.ts'
+import { NewCall, type NewCalls, type ShortLine } from './new-call.ts'
+import { sendNew, setBack } from './send-new.ts'
+import { accountsOf, lineColumns, type Request } from './request.ts'
 import { keptAccounts } from './kept-accounts.ts'
-import { applyAlone, isLocked, sendAlone, unknown } from './send-alone.ts'
-import { refuseLate, Waiting, whoWaitAlike } from './waiting.ts'
-
-/** How operations outside a caller's transaction are sent. */
-export interface CombinerOptions extends ResolveOptions {
-  /**
-   * How many calls may be under way at once, each on a connection of the pool. Accounts that somebody's transaction
-   * has locked take one more. @defaultValue 2
-   */
-  readonly lanes?: number
-  /** Lines in one call at most. @defaultValue 500 */
-  readonly batch?: number
-  /** Put operations of concurrent callers into one call. @defaultValue true */
-  readonly coalesce?: boolean
-  /** Longest wait of an operation that does not say so itself, counted from the call. @defaultValue '10 s' */
-  readonly wait?: Duration
-  /** Operations that may wait at once; more are refused with LEDGER_OVERLOADED. @defaultValue 100000 */
-  readonly queue?: number
-}
+import { applyTogether, isLocked, unknown } from './send-alone.ts'
+import {
+  nextBatch,
+  refuseLate,
+  requestsOf,
+  type Waiting,
+  WaitingRequest,
+  ways,
+  whoWaitAlike,
+} from './waiting.ts'
 
 /** Fewer than this are not worth a second call. */
 const worthSplitting = 64
@@ -60,6 +49,7 @@ type Shut = (left: readonly Waiting[], locked: ReadonlySet<string>) => void
 export class Combiner {
   readonly #executor: Executor
   readonly #calls: LedgerCalls
+  readonly #books: { readonly hasDebit: boolean }
   readonly #schema: string
   readonly #lanes: number
   readonly #batch: number
@@ -77,20 +67,20 @@ export class Combiner {
   #leftOutSince = 0
   #underWay = 0
   #woken = false
+  /** Until then nothing goes by `apply_new`. */
+  #noneNewUntil = 0
 
   constructor(
     executor: Executor,
     calls: LedgerCalls,
+    books: { readonly hasDebit: boolean },
     options: CombinerOptions & { readonly schema: string },
   ) {
     const { lanes = 2, batch = 500, coalesce = true, queue = 100_000, wait = '10 s' } = options
-    for (const [option, value] of Object.entries({ lanes, batch, queue })) {
-      if (!Number.isSafeInteger(value) || value < 1) {
-        throw holdfastError('OPTION_INVALID', { details: { option, subject: option } })
-      }
-    }
+    assertCounts({ lanes, batch, queue })
     this.#executor = executor
     this.#calls = calls
+    this.#books = books
     this.#schema = options.schema
     this.#lanes = lanes
     this.#batch = batch
@@ -102,25 +92,36 @@ export class Combiner {
 
   async submit(request: Request): Promise<LineAnswer[]> {
     request.operation.signal?.throwIfAborted()
-    const waiting = new Waiting(request, heardSince(), this.#limitMs)
+    const waiting = new WaitingRequest(request, heardSince(), this.#limitMs)
+    this.#enter(waiting)
+    return await waiting.answered
+  }
+
+  /** One line that is as plain as can be. @throws LEDGER_OVERLOADED at once, and then nothing was done */
+  submitNew(calls: NewCalls, line: ShortLine, crowd: Crowd): NewCall {
+    const call = new NewCall(calls, line, heardSince(), this.#limitMs, crowd)
+    this.#enter(call)
+    crowd.begun()
+    return call
+  }
+
+  /** @throws LEDGER_OVERLOADED */
+  #enter(waiting: Waiting): void {
     if (!this.#coalesce) {
       void this.#sendAlone(waiting)
-      return await waiting.answered
+      return
     }
     const length = this.#length()
     if (length >= this.#most) {
       throw holdfastError('LEDGER_OVERLOADED', { details: { waiting: length } })
     }
-    waiting.plain &&= this.#goesWithPlain(request)
-    if (!this.#setApart(waiting)) {
-      this.#waiting.push(waiting)
-      if (!this.#woken && this.#underWay < this.#lanes) {
-        this.#woken = true
-        // What the same turn of the event loop asks for goes out together.
-        queueMicrotask(() => this.#fillLanes())
-      }
-    }
-    return await waiting.answered
+    if (waiting.way !== ways.whole && !this.#goesWithPlain(waiting)) waiting.way = ways.whole
+    if (this.#setApart(waiting)) return
+    this.#waiting.push(waiting)
+    if (this.#woken || this.#underWay >= this.#lanes) return
+    this.#woken = true
+    // What the same turn of the event loop asks for goes out together.
+    queueMicrotask(() => this.#fillLanes())
   }
 
   #length(): number {
@@ -136,9 +137,10 @@ export class Combiner {
     if (!waiting.over) await this.#giveUp([waiting])
   }
 
-  #goesWithPlain(request: Request): boolean {
-    if (this.#leftOut.size > 0) this.#forgetLeftOut()
-    return !this.#leftOut.has(request.accounts[0]?.base ?? '')
+  #goesWithPlain({ base = '' }: Waiting): boolean {
+    if (this.#leftOut.size === 0) return true
+    this.#forgetLeftOut()
+    return !this.#leftOut.has(base)
   }
 
   /** After a while, also if nothing is left out any more. */
@@ -154,8 +156,8 @@ export class Combiner {
     if (left.length === 0) return
     this.#forgetLeftOut()
     for (const waiting of left) {
-      this.#leftOut.add(waiting.request.accounts[0]?.base ?? '')
-      waiting.plain = false
+      this.#leftOut.add(waiting.base ?? '')
+      waiting.way = ways.whole
     }
     // They have waited longest.
     this.#waiting = left.concat(this.#waiting)
@@ -177,29 +179,8 @@ export class Combiner {
     if (this.#waiting.length > 0) this.#sweepLater()
   }
 
-  /**
-   * The next batch: plain ones or others, as the first in line is. An operation id that is already in
-   * it waits for the next one.
-   */
   #take(most: number): Waiting[] {
-    const batch: Waiting[] = []
-    const left: Waiting[] = []
-    const ids = new Set<string>()
-    let plain: boolean | undefined
-    let lines = 0
-    for (const waiting of this.#waiting) {
-      if (waiting.over) continue
-      plain ??= waiting.plain
-      const { id, operation } = waiting.request
-      const fits = lines === 0 || lines + operation.lines.length <= most
-      if (!fits || waiting.plain !== plain || (id !== undefined && ids.has(id))) {
-        left.push(waiting)
-        continue
-      }
-      if (id !== undefined) ids.add(id)
-      lines += operation.lines.length
-      batch.push(waiting)
-    }
+    const [batch, left] = nextBatch(this.#waiting, most)
     this.#waiting = left
     return batch
   }
@@ -211,11 +192,19 @@ export class Combiner {
   async #send(batch: readonly Waiting[], shut?: Shut): Promise<void> {
     const sentAt = heardSince()
     for (const waiting of batch) waiting.send()
+    const way = batch.length === 1 ? ways.whole : batch[0]?.way
+    if (way === ways.fresh && performance.now() >= this.#noneNewUntil) {
+      await this.#sendNew(batch as readonly NewCall[], sentAt, shut)
+      return
+    }
     try {
-      const plain = batch.length > 1 && batch[0]?.plain === true
+      const plain = way !== ways.whole
       let doubt = false
-      const answers = await this.#apply(batch, plain, () => {
-        doubt = true
+      const answers = await applyTogether(this.#executor, this.#calls, requestsOf(batch), {
+        plain,
+        hasDebit: this.#books.hasDebit,
+        forMs: this.#forMs,
+        onDoubt: () => void (doubt = true),
       })
       tellAnswered(batch, answers, sentAt, false)
       const left: Waiting[] = []
@@ -229,6 +218,30 @@ export class Combiner {
         waiting.setBack()
         left.push(waiting)
       })
+      this.#sendToApply(left)
+    } catch (error) {
+      await this.#failed(batch, error, sentAt, shut)
+    }
+  }
+
+  /** The same for those that are thought to be new. Where one is not, or the function is not there, all go the longer way. */
+  async #sendNew(batch: readonly NewCall[], sentAt: number, shut: Shut | undefined): Promise<void> {
+    try {
+      const sent = await sendNew(this.#executor, this.#calls, batch, this.#forMs)
+      const { verdicts, doubt, longerForMs } = sent
+      if (longerForMs !== undefined) {
+        this.#noneNewUntil = performance.now() + longerForMs
+        setBack(batch, doubt, ways.plain)
+        this.#waiting = (batch as readonly Waiting[]).concat(this.#waiting)
+        return
+      }
+      tellApplied(batch, (at) => verdicts[at] !== undefined, sentAt)
+      const left = batch.filter((call, at) => {
+        const verdict = verdicts[at]
+        if (verdict !== undefined) call.accept(verdict)
+        return verdict === undefined
+      })
+      setBack(left, doubt, ways.whole)
       this.#sendToApply(left)
     } catch (error) {
       await this.#failed(batch, error, sentAt, shut)
@@ -268,8 +281,7 @@ export class Combiner {
   }
 
   async #lockedOf(batch: readonly Waiting[]): Promise<ReadonlySet<string> | undefined> {
-    const requests = batch.map(({ request }) => request)
-    return await keptAccounts(this.#executor, this.#schema, requests)
+    return await keptAccounts(this.#executor, this.#schema, requestsOf(batch))
   }
 
   /** Sets those apart whose account is locked; the others go on. */
@@ -283,7 +295,10 @@ export class Combiner {
   /** True if it has to wait for an account that is locked. */
   #setApart(waiting: Waiting): boolean {
     if (this.#apart.size === 0) return false
-    const account = accountsOf(waiting.request).find((each) => this.#apart.has(each))
+    const { base } = waiting
+    const accounts =
+      waiting.lines === 1 && base !== undefined ? [base] : accountsOf(waiting.request)
+    const account = accounts.find((each) => this.#apart.has(each))
     if (account === undefined) return false
     this.#apart.get(account)?.push(waiting)
     this.#sweepLater()
@@ -378,22 +393,5 @@ export class Combiner {
     const unsent = holdfastError('CONNECTION_UNAVAILABLE', { cause: error })
     tellFailed(late, unsent, 0, false)
     for (const waiting of late) waiting.reject(unsent)
-  }
-
-  async #apply(
-    batch: readonly Waiting[],
-    plain: boolean,
-    onDoubt: () => void,
-  ): Promise<LineAnswer[][]> {
-    const requests = batch.map(({ request }) => request)
-    if (!plain) return await applyAlone(this.#executor, this.#calls, requests, this.#forMs)
-    const statement = plainStatementFor(this.#calls, requests as PlainRequest[])
-    return await sendAlone(
-      this.#executor,
-      statement,
-      requests.map(() => 1),
-      this.#forMs,
-      onDoubt,
-    )
   }
 }

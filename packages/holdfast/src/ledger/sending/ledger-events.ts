@@ -3,14 +3,17 @@ import { bucketOf, channels, latencyBoundsMs } from '../../core/events.ts'
 import { reasonOf } from '../../core/errors/reason-of.ts'
 import { type LineAnswer, statuses } from './answer.ts'
 import { kinds } from '../operation.ts'
-import type { Request } from './request.ts'
 import { refusalIn } from '../verdict.ts'
 
 const { ledgerBatch, ledgerOperation } = channels
 
 /** An operation as far as events are concerned. */
-interface Told {
-  readonly request: Request
+export interface Told {
+  readonly about: {
+    readonly operationId?: string | undefined
+    readonly book: string
+    readonly lines: readonly { readonly kind: number; readonly key?: string | undefined }[]
+  }
   /** When it was asked for; 0 if nobody listened then. */
   readonly since: number
 }
@@ -35,7 +38,7 @@ export function tellAnswered(
   const tallies = new Tallies(joined)
   let leftOut = 0
   for (let at = 0; at < batch.length; at += 1) {
-    const { request, since } = batch[at] as Told
+    const { about, since } = batch[at] as Told
     const answer = answers[at]
     if (answer === undefined || answer.length === 0) {
       leftOut += 1
@@ -44,13 +47,31 @@ export function tellAnswered(
     const tookMs = now - (since === 0 ? sentAt : since)
     const [first] = answer
     if (answer.length === 1 && first?.status === statuses.accepted) {
-      tallies.add(request, 'accepted', '', tookMs)
+      tallies.add(about, 'accepted', '', tookMs)
     } else {
       const reason = refusalIn(answer)
-      tallies.add(request, reason === undefined ? replayedOrNot(answer) : 'refused', reason, tookMs)
+      tallies.add(about, reason === undefined ? replayedOrNot(answer) : 'refused', reason, tookMs)
     }
   }
   tell(tallies, batch.length, now - sentAt, joined, leftOut)
+}
+
+/** The same of a statement whose lines were applied or left out. */
+export function tellApplied(
+  batch: readonly Told[],
+  isApplied: (at: number) => boolean,
+  sentAt: number,
+): void {
+  if (sentAt === 0) return
+  const now = performance.now()
+  const tallies = new Tallies(false)
+  let leftOut = 0
+  for (let at = 0; at < batch.length; at += 1) {
+    const { about, since } = batch[at] as Told
+    if (isApplied(at)) tallies.add(about, 'accepted', '', now - (since === 0 ? sentAt : since))
+    else leftOut += 1
+  }
+  tell(tallies, batch.length, now - sentAt, false, leftOut)
 }
 
 /** Tells of operations that nobody got an answer to. */
@@ -64,8 +85,8 @@ export function tellFailed(
   const now = performance.now()
   const reason = reasonOf(error)
   const tallies = new Tallies(joined)
-  for (const { request, since } of batch) {
-    tallies.add(request, 'failed', reason, now - (since === 0 ? sentAt : since))
+  for (const { about, since } of batch) {
+    tallies.add(about, 'failed', reason, now - (since === 0 ? sentAt : since))
   }
   tell(tallies, batch.length, now - sentAt, joined, 0)
 }
@@ -113,12 +134,11 @@ class Tallies {
   }
 
   add(
-    { operation }: Request,
+    { operationId, book, lines }: Told['about'],
     outcome: LedgerTally['outcome'],
     reason: string | undefined,
     tookMs: number,
   ): void {
-    const { book, lines } = operation
     const kind = lines[0]?.kind ?? 0
     const why = reason ?? ''
     let tally = this.#last
@@ -142,7 +162,7 @@ class Tallies {
       const event: LedgerOperationEvent = {
         book,
         key: lines[0]?.key,
-        operationId: operation.operationId,
+        operationId,
         kind: tally.kind,
         outcome,
         reason: why,

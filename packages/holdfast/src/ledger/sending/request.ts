@@ -1,14 +1,16 @@
 import { bucketsOf } from '../../core/bucket.ts'
 import type { Statement } from '../../core/driver.ts'
 import { holdfastError } from '../../core/errors.ts'
+import { ArrayLiteral } from '../../engines/postgres/sql/array-literal.ts'
 import {
-  ArrayLiteral,
   columnsOfMany,
   columnsOfPlain,
   type LedgerCalls,
   type LineColumns,
 } from '../../engines/postgres/ledger/ledger.ts'
 import { type AccountId, accountId, earlierUuid, holdIdOf, operationUuid } from '../account-id.ts'
+import { type Words, wordsOf } from '../../engines/postgres/sql/uuid-words.ts'
+import type { NewLine } from '../../engines/postgres/ledger/new-lines.ts'
 import { flags, kinds, type Line, type Operation } from '../operation.ts'
 
 /** An operation with everything the database is told about it, worked out once. */
@@ -155,11 +157,62 @@ export function isPlain(request: Request): request is PlainRequest {
   )
 }
 
-/** One statement for all requests, in their order. */
-export function statementFor(calls: LedgerCalls, requests: readonly Request[]): Statement {
+/** More than `apply_new` takes in one line: sums of a whole call have to be exact. */
+export const mostNewAmount: number = 2 ** 43
+
+/** The same as `apply_new` takes it; nothing where it does not. */
+export function newLineOf({ operation, id, owner, accounts }: PlainRequest): NewLine | undefined {
+  const [line] = operation.lines as [Line]
+  const [account] = accounts as [AccountId]
+  const [amount, allowance] = [Number(line.amount), Number(line.allowance ?? Number.NaN)]
+  const isShort = line.note === undefined && line.unit === undefined && line.kind !== kinds.hold
+  if (!isShort || !(amount <= mostNewAmount) || !Number.isSafeInteger(allowance)) return undefined
+  return {
+    account,
+    operationId: id,
+    idWords: wordsOf(id) as Words,
+    kind: line.kind,
+    amount,
+    allowance,
+    owner: owner.base === account.base ? undefined : owner,
+    givenId: operation.operationId === id ? undefined : operation.operationId,
+  }
+}
+
+/** One statement for all requests, in their order. `hasDebit`: `apply_debit` is known to be there. */
+export function statementFor(
+  calls: LedgerCalls,
+  requests: readonly Request[],
+  hasDebit = false,
+): Statement {
   const [only] = requests
-  if (requests.length === 1 && only !== undefined && isPlain(only)) return plainOne(calls, only)
+  if (requests.length === 1 && only !== undefined && isPlain(only)) {
+    return hasDebit && isDebit(only) ? debitOf(calls, only) : plainOne(calls, only)
+  }
   return calls.many(columnsOf(requests), bucketsOfAll(requests))
+}
+
+/** The flags of a line that has nothing else about it. */
+const shortFlags = flags.numbers | flags.unscoped
+
+/** What `apply_debit` knows. */
+function isDebit({ operation, id, owner, accounts }: PlainRequest): boolean {
+  const [line] = operation.lines as [Line]
+  return (
+    line.kind === kinds.debit &&
+    line.allowance !== undefined &&
+    line.flags === shortFlags &&
+    owner === accounts[0] &&
+    id === operation.operationId &&
+    line.note === undefined &&
+    line.unit === undefined
+  )
+}
+
+function debitOf(calls: LedgerCalls, { operation, id, owner, buckets }: PlainRequest): Statement {
+  const [{ amount, allowance, book, key }] = operation.lines as [Line]
+  const values = [amount, allowance, book, key].map((value) => value ?? null)
+  return calls.debit([String(owner.bucket), owner.base, id, ...values], buckets)
 }
 
 function plainOne(calls: LedgerCalls, request: PlainRequest): Statement {

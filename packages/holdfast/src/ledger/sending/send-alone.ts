@@ -4,7 +4,7 @@ import { sqlStateOf, wasCanceled } from '../../core/sql-state.ts'
 import type { LedgerCalls } from '../../engines/postgres/ledger/ledger.ts'
 import { askAgain } from '../../tx/ask-again.ts'
 import { answersOf, type LineAnswer } from './answer.ts'
-import { type Request, statementFor } from './request.ts'
+import { type PlainRequest, plainStatementFor, type Request, statementFor } from './request.ts'
 import type { Blocker } from '../../core/events/event-map.ts'
 
 /** The account was not granted in time, or the server has ended the statement for taking too long. */
@@ -22,15 +22,29 @@ export function timeoutOf({ operation }: Request, blockers: readonly Blocker[]):
   return holdfastError('LEDGER_TIMEOUT', { details, blockers })
 }
 
+interface Sending {
+  /** By `apply_plain`. */
+  readonly plain: boolean
+  /** `apply_debit` is known to be there. */
+  readonly hasDebit: boolean
+  readonly forMs: number
+  readonly onDoubt: () => void
+}
+
 /** One call in a transaction of its own. */
-export async function applyAlone(
+export async function applyTogether(
   executor: Executor,
   calls: LedgerCalls,
   requests: readonly Request[],
-  forMs: number,
+  { plain, hasDebit, forMs, onDoubt }: Sending,
 ): Promise<LineAnswer[][]> {
   const sizes = requests.map(({ operation }) => operation.lines.length)
-  return await sendAlone(executor, statementFor(calls, requests), sizes, forMs)
+  if (!plain) {
+    const statement = statementFor(calls, requests, hasDebit)
+    return await sendAlone(executor, statement, sizes, forMs)
+  }
+  const statement = plainStatementFor(calls, requests as readonly PlainRequest[])
+  return await sendAlone(executor, statement, sizes, forMs, onDoubt)
 }
 
 export const unknown = 'LEDGER_OUTCOME_UNKNOWN'

@@ -1,12 +1,12 @@
 import type { Row } from '../../core/driver.ts'
 import { latencyBoundsMs } from '../../core/events.ts'
-import type { LockMinute, Percentiles } from '../model.ts'
+import type { LockMinute, LockTotal, Percentiles } from '../model.ts'
 
 /** Reads what `latestMinutes` answers. */
 export function lockMinutesFrom(rows: readonly Row[]): LockMinute[] {
   return rows.map((row) => {
     const histogram = (buckets: string, max: string): Percentiles =>
-      percentilesOf(JSON.parse(String(row[buckets])) as number[], Number(row[max]))
+      withBuckets(JSON.parse(String(row[buckets])) as number[], Number(row[max]))
     return {
       minute: String(row['minute']),
       namespace: String(row['namespace']),
@@ -17,6 +17,35 @@ export function lockMinutesFrom(rows: readonly Row[]): LockMinute[] {
       hold: histogram('hold', 'holdMaxMs'),
     }
   })
+}
+
+/**
+ * One row per namespace. Buckets of minutes can be added up, and percentiles cannot: those of a total are those of all its
+ * waits, and as exact as those of one minute.
+ */
+export function lockTotals(minutes: readonly LockMinute[]): LockTotal[] {
+  const sum = (all: readonly LockMinute[], of: 'acquired' | 'timeouts' | 'busy'): number =>
+    all.reduce((total, minute) => total + minute[of], 0)
+  return [...Map.groupBy(minutes, ({ namespace }) => namespace)].map(([namespace, all]) => ({
+    namespace,
+    acquired: sum(all, 'acquired'),
+    timeouts: sum(all, 'timeouts'),
+    busy: sum(all, 'busy'),
+    wait: merged(all.map(({ wait }) => wait)),
+    hold: merged(all.map(({ hold }) => hold)),
+  }))
+}
+
+function merged(all: readonly Percentiles[]): Percentiles {
+  const sums = Array.from({ length: latencyBoundsMs.length + 1 }, (_, at) =>
+    all.reduce((total, { buckets }) => total + (buckets?.[at] ?? 0), 0),
+  )
+  return withBuckets(sums, Math.max(0, ...all.map(({ max }) => max ?? 0)))
+}
+
+function withBuckets(buckets: readonly number[], maxMs: number): Percentiles {
+  const percentiles = percentilesOf(buckets, maxMs)
+  return percentiles.count === 0 ? percentiles : { ...percentiles, buckets }
 }
 
 /**

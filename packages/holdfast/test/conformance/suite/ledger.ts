@@ -206,6 +206,8 @@ export function ledger<Tx>(at: Setting<Tx>): void {
       await harness.own(async (tx) => {
         const warm = await calls.hold(tx, fresh(), 1, { operationId: fresh(), ttl: '1 min' })
         if (warm.ok) await calls.settle(tx, warm.holdId as string)
+        // A debit has a statement of its own.
+        await calls.consume(tx, fresh(), 1, { operationId: fresh() })
         const count = async <T>(work: () => Promise<T>): Promise<T> => {
           const before = wire.roundTrips()
           const result = await work()

@@ -1,6 +1,7 @@
 /**
  * The recipes: every block of code is a file of a small project, named in its first line. A page shows several versions of
- * its first file: the bug, and fixes of it. The test of the page has to fail with the bug and to pass with each fix.
+ * its first file: the bug, and fixes of it. The test of the page has to fail with the bug and to pass with each fix. Where
+ * another file is there several times, once for each client, each of them makes a version of the last fix.
  */
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,6 +20,8 @@ export interface Version {
   /** Page, line and name: `docs/recipes/wallet.md:31 spend.ts`. */
   readonly title: string
   readonly page: string
+  /** The driver that the block imports, for tabs: `kysely`. */
+  readonly client: string | undefined
   readonly isBug: boolean
   readonly folder: string
   /** Tests of the page that are about this version. */
@@ -102,25 +105,31 @@ function versionsOf(
   const files = filesOf([page])
   const main = files[0]?.name
   if (main === undefined) throw new Error(`${page.path} has no code`)
-  const besides = files.filter(({ name }) => name !== main)
   const shown = files.filter(({ name }) => name === main)
+  const besides = new Map(
+    [...Map.groupBy(files, ({ name }) => name)].filter(([name]) => name !== main),
+  )
+  const others = [...besides.values()].flatMap(([, ...later]) => later)
+  const firsts = [...besides.values()].flatMap(([first]) => first ?? [])
+  const tests = firsts.filter(({ name }) => name.endsWith('.test.ts'))
+  const isAbout = (test: File, { name }: File): boolean => test.block.code.includes(`'./${name}'`)
   const statements = blocksOf(page).filter(({ language }) => language === 'sql')
-  return shown.map(({ name, block }, at) => {
+  const last = shown.at(-1) as File
+  return [...shown, ...others].map((file, at): Version => {
     const own = join(folder, `${basename(page.path, '.md')}-${at}`)
-    for (const file of [...setUp, ...besides, { name, block }]) write(own, file, places)
+    const written = new Map([...setUp, ...firsts, last, file].map((one) => [one.name, one]))
+    for (const one of written.values()) write(own, one, places)
     writeClient(own)
-    const isLast = at === shown.length - 1
+    const about = tests.filter((test) => isAbout(test, file))
     return {
-      title: `${page.path}:${block.line} ${name}`,
+      title: `${page.path}:${file.block.line} ${file.name}`,
       page: page.path,
-      isBug: block.notes.get('recipe') === 'bug',
+      client: /'holdfast\/drivers\/([\w-]+)'/.exec(file.block.code)?.[1],
+      isBug: file.block.notes.get('recipe') === 'bug',
       folder: own,
-      tests: besides
-        .filter((file) => file.name.endsWith('.test.ts'))
-        .filter((file) => isLast || file.block.code.includes(`'./${main}'`))
-        .map((file) => file.name),
+      tests: (file === last || about.length === 0 ? tests : about).map(({ name }) => name),
       sql: statements
-        .filter((statement) => sectionOf(page, statement) === sectionOf(page, block))
+        .filter((statement) => sectionOf(page, statement) === sectionOf(page, file.block))
         .map(({ code }) => code),
     }
   })

@@ -13,14 +13,15 @@ export function checkRegions(blocks: readonly Block[]): string[] {
   })
 }
 
-/** The lines between `// #region name` and `// #endregion` of `path#name`, without their indent. */
+/** The lines between `// #region name` and `// #endregion` of `path#name`, without their indent; in SQL after `--`. */
 export function readRegion(source: string): string | undefined {
   const [path = '', name = ''] = source.split('#')
   const file = join(root, path)
   if (!existsSync(file)) return undefined
   const lines = readFileSync(file, 'utf8').split('\n')
-  const start = lines.findIndex((line) => line.trim() === `// #region ${name}`)
-  const end = lines.findIndex((line, at) => at > start && line.trim() === '// #endregion')
+  const mark = path.endsWith('.sql') ? '--' : '//'
+  const start = lines.findIndex((line) => line.trim() === `${mark} #region ${name}`)
+  const end = lines.findIndex((line, at) => at > start && line.trim() === `${mark} #endregion`)
   if (start === -1 || end === -1) return undefined
   const indent = (lines[start] as string).search(/\S/)
   return lines

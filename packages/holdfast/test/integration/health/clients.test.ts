@@ -1,5 +1,5 @@
 /** The same look through every client. */
-import type { PostgresServer } from '@holdfast/testkit'
+import { type PostgresServer, sample } from '@holdfast/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { examine } from '../../../src/health/index.ts'
 import { everyClient } from '../../support/every-client.ts'
@@ -17,7 +17,7 @@ afterAll(async () => {
   await server.stop('immediate')
 })
 
-test.each(Object.entries(everyClient))('%s', async (_, open) => {
+test.each(sample(Object.entries(everyClient)))('%s', async (_, open) => {
   const { driver, end } = await open(place.url)
   try {
     const look = async (): Promise<string[]> =>

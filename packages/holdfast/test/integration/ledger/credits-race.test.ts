@@ -1,4 +1,4 @@
-import { barrier, waitUntilBlocked } from '@holdfast/testkit'
+import { barrier, sample, waitUntilBlocked } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { accountId } from '../../../src/ledger/account-id.ts'
@@ -46,7 +46,7 @@ describe('many callers on one account', () => {
     await room.assertAddsUp()
   })
 
-  test.each([1, 2, 3])('add up whatever they do at once, seed %i', async (seed) => {
+  test.each(sample([1, 2, 3]))('add up whatever they do at once, seed %i', async (seed) => {
     const credits = fixture
       .create({ ledger: { coalesce: seed % 2 === 0 } })
       .credits({ name: 'credits', overdraft: 40 })

@@ -1,4 +1,4 @@
-import { barrier, waitUntil } from '@holdfast/testkit'
+import { barrier, rounds, sample, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -194,16 +194,19 @@ function permutations<T>(items: readonly T[]): T[][] {
 const orders = permutations(contenders)
 
 describe.each(situations)('%s', (_, situation) => {
-  test.each(orders.map((order) => [order.join(', '), order] as const))('%s', async (__, order) => {
-    const race = await newRace(situation)
-    const [told, state] = expectedOf(order, situation)
-    expect(await inOrder(order, race)).toEqual(told)
-    expect(await endOf(race)).toEqual(expectedEnd(state))
-  })
+  test.each(sample(orders.map((order) => [order.join(', '), order] as const)))(
+    '%s',
+    async (__, order) => {
+      const race = await newRace(situation)
+      const [told, state] = expectedOf(order, situation)
+      expect(await inOrder(order, race)).toEqual(told)
+      expect(await endOf(race)).toEqual(expectedEnd(state))
+    },
+  )
 
   test('all at once, again and again: as if in some order', async () => {
     const ready = barrier(contenders.length)
-    for (let round = 0; round < 50; round += 1) {
+    for (let round = 0; round < rounds(50); round += 1) {
       const race = await newRace(situation)
       const answers = await Promise.all(
         contenders.map(async (contender) => {

@@ -14,18 +14,18 @@ test.each([
   const quota = hf.quota({ name: 'misunderstood', limit: 5, per: 'lifetime' })
   const consume = async (): Promise<unknown> =>
     await quota.consume(fresh(), 1, { operationId: fresh() })
-  await observer.query('ALTER FUNCTION holdfast.apply_one RENAME TO apply_one_real')
+  await observer.query('ALTER FUNCTION holdfast.apply_debit RENAME TO apply_debit_real')
   const { rows } = await observer.query<{ types: string }>(
-    `SELECT pg_get_function_identity_arguments('holdfast.apply_one_real'::regproc) AS types`,
+    `SELECT pg_get_function_identity_arguments('holdfast.apply_debit_real'::regproc) AS types`,
   )
   await observer.query(
-    `CREATE FUNCTION holdfast.apply_one(${rows[0]?.types}) RETURNS text LANGUAGE sql AS $$ SELECT ${answer} $$`,
+    `CREATE FUNCTION holdfast.apply_debit(${rows[0]?.types}) RETURNS text LANGUAGE sql AS $$ SELECT ${answer} $$`,
   )
   try {
     await expect(consume()).rejects.toMatchObject({ code: 'LEDGER_ANSWER_UNREADABLE' })
   } finally {
-    await observer.query('DROP FUNCTION holdfast.apply_one')
-    await observer.query('ALTER FUNCTION holdfast.apply_one_real RENAME TO apply_one')
+    await observer.query('DROP FUNCTION holdfast.apply_debit')
+    await observer.query('ALTER FUNCTION holdfast.apply_debit_real RENAME TO apply_debit')
   }
   // The control: with the function of this version it is one.
   expect(await consume()).toMatchObject({ ok: true })

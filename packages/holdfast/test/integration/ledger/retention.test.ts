@@ -1,5 +1,5 @@
 /** Old months can go, and the ledger is still true: checkpoints, horizons, partitions to come. */
-import { waitUntilBlocked } from '@holdfast/testkit'
+import { sample, waitUntilBlocked } from '@holdfast/testkit'
 import type pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -343,11 +343,14 @@ describe('L13: what nobody needs any more goes with its months', () => {
     return { forgotten, found: audits.map(({ found }) => found) }
   }
 
-  test.each([1, 2, 3, 5])('grants that are used up, and nothing else: seed %i', async (seed) => {
-    const { forgotten, found } = await lived(seed)
-    expect(forgotten).toBeGreaterThan(0)
-    expect(found).toEqual([0, 0])
-  })
+  test.each(sample([1, 2, 3, 5]))(
+    'grants that are used up, and nothing else: seed %i',
+    async (seed) => {
+      const { forgotten, found } = await lived(seed)
+      expect(forgotten).toBeGreaterThan(0)
+      expect(found).toEqual([0, 0])
+    },
+  )
 
   test('control: a grant that is forgotten while something can come back does not add up', async () => {
     const { rows } = await fixture.observer.query<{ body: string }>(

@@ -1,4 +1,5 @@
 /** The caller's own transaction on every client: order row and stock commit or roll back together. */
+import { sample } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -20,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(async () => observer.end())
 
-describe.each(Object.entries(everyClient))('%s', (_, open) => {
+describe.each(sample(Object.entries(everyClient), 3, 2))('%s', (_, open) => {
   let client: OpenClient
   let hf: Holdfast<unknown>
   const name = fresh()

@@ -52,6 +52,18 @@ test('a guard with an empty body takes two round trips', async () => {
   expect(one.roundTrips() - before).toBe(10)
 })
 
+test('it takes no third one where many share few backends, as they do behind a pooler', async () => {
+  const one = oneConnection({}, { max: 8 })
+  const many = (): Promise<unknown> =>
+    Promise.all(
+      Array.from({ length: 200 }, (_, n) => one.hf.guard(lockKey('many', n), async () => n)),
+    )
+  await many()
+  const before = one.roundTrips()
+  await many()
+  expect(one.roundTrips() - before).toBe(400)
+})
+
 describe('prepared statements', () => {
   test('are kept on a direct connection and never behind a pooler', async () => {
     const one = oneConnection()

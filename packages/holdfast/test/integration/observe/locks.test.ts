@@ -1,4 +1,4 @@
-import { waitUntil, waitUntilBlocked } from '@holdfast/testkit'
+import { sample, waitUntil, waitUntilBlocked } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -36,7 +36,7 @@ async function contention(): Promise<{ readonly holder: number; readonly waiter:
   return { holder, waiter }
 }
 
-describe.each(Object.entries(everyClient))('%s', (_, open) => {
+describe.each(sample(Object.entries(everyClient)))('%s', (_, open) => {
   let client: OpenClient
   beforeAll(async () => {
     client = await open(fixture.database.url)

@@ -1,6 +1,6 @@
 /** Names and minutes of a process, written behind its work: whole, bounded, and never in anybody's way. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { deferred, waitUntil } from '@holdfast/testkit'
+import { deferred, sample, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { EventMap } from '../../../src/core/events/event-map.ts'
@@ -255,7 +255,7 @@ describe('trouble', () => {
   })
 })
 
-describe.each(Object.entries(everyClient))('through %s', (_, open) => {
+describe.each(sample(Object.entries(everyClient), 3, 1))('through %s', (_, open) => {
   test('names and minutes are written', async () => {
     const client = await open(fixture.database.url)
     onTestFinished(async () => {

@@ -1,4 +1,5 @@
 /** Every report through every client. */
+import { sample } from '@holdfast/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fresh, ledgerFixture } from '../../support/ledger-fixture.ts'
 import { everyClient, type OpenClient } from '../../support/every-client.ts'
@@ -25,7 +26,7 @@ beforeAll(async () => {
   await hf.work({ queue: 'emails' }).enqueue({ payload: 1 })
 })
 
-describe.each(Object.entries(everyClient))('%s', (_, open) => {
+describe.each(sample(Object.entries(everyClient), 3, 2))('%s', (_, open) => {
   let client: OpenClient
   beforeAll(async () => {
     client = await open(fixture.database.url)

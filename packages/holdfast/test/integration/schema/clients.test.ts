@@ -1,4 +1,5 @@
 /** Installing, inspecting and upgrading through every client: one statement at a time. */
+import { sample } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -18,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(async () => observer.end())
 
-describe.each(Object.entries(everyClient))('%s', (_, open) => {
+describe.each(sample(Object.entries(everyClient)))('%s', (_, open) => {
   let client: OpenClient
   beforeAll(async () => {
     client = await open(url)

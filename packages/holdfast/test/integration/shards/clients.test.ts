@@ -1,3 +1,4 @@
+import { sample } from '@holdfast/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bucketOf } from '../../../src/core/bucket.ts'
@@ -34,7 +35,7 @@ function scopeOf(place: 0 | 1): string {
   }
 }
 
-describe.each(Object.entries(everyClient))('%s', (_, open) => {
+describe.each(sample(Object.entries(everyClient), 3, 2))('%s', (_, open) => {
   let clients: OpenClient[] = []
   beforeAll(async () => {
     clients = await Promise.all(urls.map(open))

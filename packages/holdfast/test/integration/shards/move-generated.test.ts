@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { rounds } from '@holdfast/testkit'
 import { expect, test } from 'vitest'
 import { bucketOf } from '../../../src/core/bucket.ts'
 import { sqlStateOf } from '../../../src/core/sql-state.ts'
@@ -18,7 +19,7 @@ import { scopeIn } from '../../support/shards-fixture.ts'
 const fixture = movesFixture()
 const calls = { name: 'calls', limit: 1_000, per: 'lifetime' } as const
 const [count, seed] = [
-  Number(process.env['HOLDFAST_MOVES'] ?? 12),
+  Number(process.env['HOLDFAST_MOVES'] ?? rounds(12, 2)),
   Number(process.env['HOLDFAST_SEED'] ?? 1),
 ]
 /** Of these movers, the first ones are processes that are killed; the others leave off in this process. */

@@ -4,19 +4,26 @@ import { sql } from 'drizzle-orm'
 import { EntitySchema } from '@mikro-orm/core'
 import { MikroORM } from '@mikro-orm/postgresql'
 import knex from 'knex'
-import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
-import { createPool } from 'mysql2'
+import { drizzle as drizzleSqlite } from 'drizzle-orm/sqlite-proxy'
+import { Kysely, MysqlDialect, PostgresDialect, SqliteDialect } from 'kysely'
+import mariadb from 'mariadb'
+import mariadbCallback from 'mariadb/callback'
+import mysql, { createPool } from 'mysql2'
+import { createPoolCluster } from 'mysql2/promise'
 import pg from 'pg'
 import postgres from 'postgres'
 import { Sequelize } from 'sequelize'
 import { DataSource } from 'typeorm'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { fromDrizzle } from '../../../src/drivers/drizzle.ts'
 import { fromDrizzleMysql } from '../../../src/drivers/drizzle-mysql.ts'
 import { fromKnex } from '../../../src/drivers/knex.ts'
 import { fromKysely } from '../../../src/drivers/kysely.ts'
 import { fromKyselyMysql } from '../../../src/drivers/kysely-mysql.ts'
+import { fromMariadb } from '../../../src/drivers/mariadb.ts'
 import { fromMikroOrm } from '../../../src/drivers/mikro-orm.ts'
+import { fromMysql2 } from '../../../src/drivers/mysql2.ts'
+import { fromNodeSqlite } from '../../../src/drivers/node-sqlite.ts'
 import { fromPg } from '../../../src/drivers/pg.ts'
 import { fromPostgresJs } from '../../../src/drivers/postgres-js.ts'
 import { fromPrisma } from '../../../src/drivers/prisma.ts'
@@ -25,7 +32,14 @@ import { fromTypeOrm } from '../../../src/drivers/typeorm.ts'
 import { fromTypeOrmMysql } from '../../../src/drivers/typeorm-mysql.ts'
 import { examine } from '../../../src/health/index.ts'
 import { createHoldfast, withCircuit } from '../../../src/index.ts'
-import { createObserver } from '../../../src/observe/index.ts'
+import {
+  createHoldfast as mysqlHoldfast,
+  createInterventions as mysqlInterventions,
+  createObserver as mysqlObserver,
+  examine as mysqlExamine,
+} from '../../../src/mysql.ts'
+import { createHoldfast as sqliteHoldfast } from '../../../src/sqlite.ts'
+import { createInterventions, createObserver } from '../../../src/observe/index.ts'
 import { inspect, migrate } from '../../../src/schema/index.ts'
 import { createMoves, initShards, shardedDriver } from '../../../src/shards/index.ts'
 
@@ -33,6 +47,14 @@ import { createMoves, initShards, shardedDriver } from '../../../src/shards/inde
 const url = 'postgres://somebody:secret@localhost:1/nowhere'
 const pool = new pg.Pool({ connectionString: url })
 const mysqlPool = createPool({ uri: 'mysql://somebody:secret@localhost:1/nowhere' })
+
+const mariadbAt = { host: '127.0.0.1', port: 1, minimumIdle: 0 }
+const mariadbPool = mariadb.createPool(mariadbAt)
+const mariadbCallbackPool = mariadbCallback.createPool(mariadbAt)
+afterAll(async () => {
+  await mariadbPool.end()
+  mariadbCallbackPool.end(() => undefined)
+})
 
 /** Every client that has a driver, and what people take for one. */
 const given: Readonly<Record<string, { readonly make: () => unknown; readonly use: RegExp }>> = {
@@ -66,6 +88,51 @@ const given: Readonly<Record<string, { readonly make: () => unknown; readonly us
       $executeRawUnsafe: made,
     }),
     use: /use fromMysql2 or fromMariadb with a pool of your own/,
+  },
+  'a Kysely instance for SQLite': {
+    make: () => new Kysely({ dialect: new SqliteDialect({ database: made as never }) }),
+    use: /use fromKyselySqlite of holdfast\/drivers\/kysely-sqlite/,
+  },
+  'a Drizzle database for SQLite': {
+    make: () => drizzleSqlite(made as never),
+    use: /use fromDrizzleSqlite of holdfast\/drivers\/drizzle-sqlite/,
+  },
+  'a pool of mysql2/promise': { make: () => mysqlPool.promise(), use: /use fromMysql2/ },
+  'a pool of mysql2 without promises': {
+    make: () => mysqlPool,
+    use: /use fromMysql2\(pool\.promise\(\)\)/,
+  },
+  'a pool of mariadb': { make: () => mariadbPool, use: /use fromMariadb/ },
+  'a pool of mariadb/callback': {
+    make: () => mariadbCallbackPool,
+    use: /use fromMariadb with a pool of mariadb/,
+  },
+  'a cluster of pools for MariaDB and MySQL': {
+    make: () => mysql.createPoolCluster(),
+    use: /pass a pool of the primary/,
+  },
+  'the module of a client for MariaDB and MySQL': {
+    make: () => mysql,
+    use: /fromMysql2\(createPool\(\{ uri \}\)\)/,
+  },
+  // Connections are made by connecting, and the old client is not installed: their shapes.
+  'a single connection to MariaDB or MySQL': {
+    make: () => ({
+      beginTransaction: made,
+      query: made,
+      execute: made,
+      commit: made,
+      changeUser: made,
+    }),
+    use: /guards at the same time need connections of their own/,
+  },
+  'a pool of the old client mysql': {
+    make: () => ({ getConnection: made, acquireConnection: made, query: made, end: made }),
+    use: /fromMysql2 with a pool of mysql2\/promise/,
+  },
+  'an EntityManager of TypeORM': {
+    make: () => new DataSource({ type: 'postgres', url }).manager,
+    use: /pass the DataSource itself/,
   },
   // Of clients without a driver only the names are needed by which they are known.
   'a DuckDB': {
@@ -131,7 +198,7 @@ const given: Readonly<Record<string, { readonly make: () => unknown; readonly us
   },
   'a driver of Holdfast': { make: () => fromPg(pool), use: /createHoldfast/ },
   'a Holdfast': { make: () => createHoldfast(fromPg(pool)), use: /driver/ },
-  'a text': { make: () => url, use: /new Pool\(\{ connectionString \}\)/ },
+  'a text': { make: () => url, use: /of a (?:connection string make a pool|path make a driver)/ },
   undefined: { make: () => undefined, use: /made before/ },
   null: { make: () => null, use: /made before/ },
   'a promise': { make: () => Promise.resolve(pool), use: /await/ },
@@ -168,6 +235,8 @@ const takes: Readonly<Record<string, readonly [fits: string, call: (client: neve
   ],
   fromDrizzleMysql: ['a Drizzle database for MariaDB and MySQL', fromDrizzleMysql],
   fromTypeOrmMysql: ['a TypeORM DataSource for MariaDB and MySQL', fromTypeOrmMysql],
+  fromMysql2: ['a pool of mysql2/promise', fromMysql2],
+  fromMariadb: ['a pool of mariadb', fromMariadb],
   fromDrizzle: ['a Drizzle database', (db) => fromDrizzle(db, sql)],
   fromTypeOrm: ['a TypeORM DataSource', fromTypeOrm],
   fromPrisma: ['a Prisma client', fromPrisma],
@@ -205,6 +274,88 @@ describe.each(Object.entries(takes))('U6: %s', (_, [fits, call]) => {
     const error = await errorOf(() => call(made as never))
     expect(error).not.toMatchObject({ code: 'DRIVER_HANDLE_INVALID' })
   })
+})
+
+test.each<readonly [by: string, next: RegExp, call: (url: never) => unknown]>([
+  ['fromPg', /new Pool\(\{ connectionString \}\)$/, fromPg],
+  ['fromMysql2', /createPool\(\{ uri \}\) of mysql2\/promise$/, fromMysql2],
+  ['fromMariadb', /createPool\(\{ uri \}\) of mysql2\/promise$/, fromMariadb],
+  [
+    'fromKyselyMysql',
+    /createPool\(\{ uri \}\) of mysql2\/promise$/,
+    (at) => fromKyselyMysql(at, at),
+  ],
+  ['createHoldfast', /new Pool\(\{ connectionString \}\)$/, createHoldfast],
+  ['createHoldfast of holdfast/mysql', /createPool\(\{ uri \}\)/, mysqlHoldfast],
+  [
+    'createHoldfast of holdfast/sqlite',
+    /fromNodeSqlite\(\(\) => new DatabaseSync\(path\)\)$/,
+    sqliteHoldfast,
+  ],
+])('a text for %s: what to make of it is of the same database', (_, next, call) => {
+  expect(() => call(url as never)).toThrow(
+    expect.objectContaining({
+      details: expect.objectContaining({ use: expect.stringMatching(next) as string }) as unknown,
+    }),
+  )
+})
+
+const onMysql = fromMysql2(mysqlPool.promise())
+const onSqlite = fromNodeSqlite(made as never)
+test.each<readonly [by: string, use: RegExp, call: (driver: never) => unknown, driver: unknown]>([
+  ['createObserver', /^import createObserver from holdfast\/mysql$/, createObserver, onMysql],
+  [
+    'createObserver',
+    /^SQLite has no createObserver: see docs\/sqlite\.md$/,
+    createObserver,
+    onSqlite,
+  ],
+  [
+    'createObserver of mysql',
+    /^import createObserver from holdfast\/observe$/,
+    mysqlObserver,
+    fromPg(pool),
+  ],
+  [
+    'createInterventions',
+    /^import createInterventions from holdfast\/mysql$/,
+    createInterventions,
+    onMysql,
+  ],
+  ['createInterventions of mysql', /has no createInterventions/, mysqlInterventions, onSqlite],
+  ['examine', /^import examine from holdfast\/mysql$/, examine, onMysql],
+  ['examine of mysql', /^import examine from holdfast\/health$/, mysqlExamine, fromPg(pool)],
+  ['inspect', /have no inspect: see docs\/mysql\.md$/, inspect, onMysql],
+  ['migrate', /^import migrate from holdfast\/mysql$/, migrate, onMysql],
+  ['createHoldfast', /^import createHoldfast from holdfast\/sqlite$/, createHoldfast, onSqlite],
+])(
+  '%s with a driver for another product names what there is for it',
+  async (_, use, call, driver) => {
+    expect(await errorOf(() => call(driver as never))).toMatchObject({
+      code: 'ENGINE_MISMATCH',
+      details: { use: expect.stringMatching(use) as string },
+    })
+  },
+)
+
+test('a function for createHoldfast of SQLite belongs into a driver', () => {
+  expect(() => sqliteHoldfast((() => undefined) as never)).toThrow(
+    /pass it to a driver: fromNodeSqlite/,
+  )
+})
+
+test.each([
+  ['a namespace of a cluster', mysql.createPoolCluster().of('*')],
+  ['a cluster with promises', createPoolCluster()],
+  ['a namespace of one with promises', createPoolCluster().of('*')],
+  ['a cluster of mariadb', mariadb.createPoolCluster()],
+  ['a filtered cluster of mariadb', mariadb.createPoolCluster().of('*')],
+])('%s is known as what it is', (_, cluster) => {
+  const given_ = 'a cluster of pools for MariaDB and MySQL'
+  for (const from of [fromMysql2, fromMariadb] as readonly ((pool: never) => unknown)[])
+    expect(() => from(cluster as never)).toThrow(
+      expect.objectContaining({ details: expect.objectContaining({ given: given_ }) as unknown }),
+    )
 })
 
 test('a Kysely that is too old to say when a transaction is over is refused', () => {
@@ -252,6 +403,26 @@ test.each([undefined, pool, mysqlPool.promise(), 'mysql://localhost'])(
     )
   },
 )
+
+test.each<readonly [name: string, make: () => unknown]>([
+  ['of mysql2', () => mysql.createPoolCluster()],
+  ['of mysql2, some of it', () => mysql.createPoolCluster().of('*')],
+  ['of mysql2/promise', () => createPoolCluster()],
+  ['of mysql2/promise, some of it', () => createPoolCluster().of('*')],
+  ['of mariadb', () => mariadb.createPoolCluster()],
+])('a cluster of pools, %s, is refused by every driver that takes a pool', (_, make) => {
+  const db = given['a Kysely instance for MariaDB and MySQL']?.make()
+  const drivers: readonly ((pool: never) => unknown)[] = [
+    fromMysql2,
+    fromMariadb,
+    (pool) => fromKyselyMysql(db as never, pool),
+  ]
+  for (const take of drivers)
+    expect(() => take(make() as never)).toThrow(/a lock on one excludes nobody on the others/)
+  expect(() => fromDrizzleMysql(drizzleMysql(make() as never))).toThrow(
+    expect.objectContaining({ code: 'DRIVER_HANDLE_INVALID' }),
+  )
+})
 
 test('U6: fromDrizzle without the sql tag of Drizzle', () => {
   for (const tag of [undefined, {}, postgres(url)])

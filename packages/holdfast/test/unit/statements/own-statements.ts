@@ -17,6 +17,7 @@ import * as notes from '../../../src/engines/postgres/observe/notes.ts'
 import * as look from '../../../src/engines/postgres/observe/settings.ts'
 import * as transactions from '../../../src/engines/postgres/observe/transactions.ts'
 import * as once from '../../../src/engines/postgres/once/once.ts'
+import * as rateLimit from '../../../src/engines/postgres/rate-limit/rate-limit.ts'
 import * as own from '../../../src/engines/postgres/sql/own-operators.ts'
 import * as schedule from '../../../src/engines/postgres/schedule/schedule.ts'
 import * as catalogue from '../../../src/engines/postgres/schema/catalogue.ts'
@@ -37,6 +38,7 @@ import { callersTable, schema } from './caller-statements.ts'
 
 const names = { bucket: 1, book: 'b', key: 'k', scope: 's' }
 const limit = { limitMs: 5, yields: true, budgetMs: 9 }
+const limitKey = { bucket: 1, uuid: 'u', words: { a: 1, b: 2, c: 3, d: 4 } }
 const held = { scope: 's', name: 'n', owner: 'o', token: 1n, sessionLock: 2n }
 const tick = { name: 'n', atUs: 1, manual: false }
 const facts = { id: 'i', cluster: 'c', buckets: [1], source: 'a', target: 'b', tables: ['t'] }
@@ -171,10 +173,28 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     ledgerCalls: () =>
       (['alone', 'joined', 'marked'] as const).flatMap((where) => {
         const calls = ledger.ledgerCalls(schema, where)
-        return [calls.plain([], []), calls.many([], []), calls.one([], [])]
+        return [
+          calls.plain([], []),
+          calls.many([], []),
+          calls.one([], []),
+          calls.fresh([]),
+          calls.debit([], []),
+        ]
       }),
     lockedLines: () => ledger.lockedLines(schema, ['{}'], [1]),
     accountLockers: () => ledger.accountLockers(schema, ['{}'], [1]),
+  },
+  'rate-limit/rate-limit.ts': {
+    takingStatement: () =>
+      (['alone', 'joined', 'marked'] as const).flatMap((where) =>
+        [undefined, { unit: 'day', zone: 'UTC' }].map((window) =>
+          rateLimit.takingStatement(schema, window, where)([{ id: limitKey, amount: 1, most: 2 }]),
+        ),
+      ),
+    lookAtLimit: () => rateLimit.lookAtLimit(schema, limitKey, undefined),
+    resetLimit: () => rateLimit.resetLimit(schema, limitKey),
+    forgetLimits: () => rateLimit.forgetLimits(schema, [1, 'k'], 2),
+    lockedLimits: () => rateLimit.lockedLimits(schema, [limitKey]),
   },
   'observe/coordination.ts': {
     readLeases: () => coordination.readLeases(schema, 5),

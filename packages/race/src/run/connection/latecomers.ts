@@ -11,6 +11,17 @@ interface Latecomer {
   readonly surely: boolean
 }
 
+const late = new WeakSet<FlowIdentity>()
+
+/** It has sent a statement after its run was over. */
+export function noteLate(identity: FlowIdentity): void {
+  late.add(identity)
+}
+
+export function wasLate(identity: FlowIdentity): boolean {
+  return late.has(identity)
+}
+
 // One exploration at a time: see `takeTurn`.
 let first: Latecomer | undefined
 let lent = 0

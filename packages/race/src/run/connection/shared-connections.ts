@@ -3,7 +3,7 @@ import type { GateSite } from '../../gate/open-gate.ts'
 import type { ServerAddress } from '../../gate/server-socket.ts'
 import type { Settlement } from '../../gate/unit.ts'
 import { type FlowIdentity, flowIdentity } from './flow-identity.ts'
-import { noteBetweenRuns } from './latecomers.ts'
+import { noteBetweenRuns, noteLate } from './latecomers.ts'
 import { levelQuestion } from '../statement/session-setting.ts'
 
 /** What a run wants to hear of its flows' connections. */
@@ -86,7 +86,10 @@ export function sharedSite(
       const owner = connection.owner as FlowIdentity | undefined
       if (owner?.over) {
         // Of a flow whose run is over.
-        if (owner.ended && connection.unit) noteBetweenRuns(owner.flow, connection.unit)
+        if (owner.ended && connection.unit) {
+          noteLate(owner)
+          noteBetweenRuns(owner.flow, connection.unit)
+        }
         connection.freeze()
         connection.hangUp()
         connection.bury()

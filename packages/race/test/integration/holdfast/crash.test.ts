@@ -105,7 +105,8 @@ describe.each(sample(Object.entries(cases)))('%s', (_, { work, other, used, held
     patienceMs,
   )
 
-  test.each(ways)(
+  // Whoever joined a transaction and died is gone as a whole; what comes again is the same call.
+  test.each(sample(ways, 2))(
     '%s, and again with the same id: once',
     async (...[, a, b, options, most]) => {
       const report = await stage.explore({

@@ -60,7 +60,8 @@ const books: readonly [string, Deeds, Past, readonly Triple[]][] = [
 // Thirty where all of them meet, as three callers of a guarded insert have; more where some do not.
 const most = { classes: 40, schedules: 42 }
 
-describe.each(books)('%s: three at once', (_, deeds, past, triples) => {
+// A brief run has one with time that is over and one with several accounts; any two of all books are in ledger-pairs.
+describe.each(sample(books, 2, 1))('%s: three at once', (_, deeds, past, triples) => {
   test.each(sample(triples, 18))(
     '%s, %s and %s',
     async (...names) => {

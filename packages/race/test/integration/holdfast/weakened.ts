@@ -27,12 +27,16 @@ function without(cuts: readonly Cut[], later?: string): Weakened {
 
 /** The short ways know the rules as well; where `apply` is weakened, all must go through it. */
 function throughApply(): Cut[] {
-  const one = ownFiles().repeatables.find(({ name }) => name === 'app/apply_one')
-  const call = /RETURN apply\([^;]*\);/.exec(one?.text ?? '')?.[0]
-  if (call === undefined) throw new Error('apply_one does not go on to apply() any more')
+  const short = ['app/apply_one', 'app/apply_debit'].map((file): Cut => {
+    const known = ownFiles().repeatables.find(({ name }) => name === file)
+    const call = /RETURN apply\([^;]*\);/.exec(known?.text ?? '')?.[0]
+    if (call === undefined) throw new Error(`${file} does not go on to apply() any more`)
+    return { file, piece: /\nBEGIN\n/g, instead: `\nBEGIN\n${call}\n` }
+  })
   return [
-    { file: 'app/apply_one', piece: /\nBEGIN\n/g, instead: `\nBEGIN\n${call}\n` },
+    ...short,
     { file: 'app/apply_plain', piece: /\nBEGIN\n/g, instead: "\nBEGIN\nRETURN '';\n" },
+    { file: 'app/apply_new', piece: /\nBEGIN\n/g, instead: "\nBEGIN\nRETURN '[0]';\n" },
   ]
 }
 

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { withClient } from '@holdfast/testkit'
+import { sample, withClient } from '@holdfast/testkit'
 import { afterAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import type { JsonHunt } from '../../../src/hunt.ts'
@@ -70,7 +70,7 @@ describe('of a suite that passes', () => {
     expect(code).toBe(0)
   })
 
-  test.each(['forks', 'threads'])('vitest with %s', async (pool) => {
+  test.each(sample(['forks', 'threads']))('vitest with %s', async (pool) => {
     const vitest = path('../../../../../node_modules/vitest/vitest.mjs')
     const { code, verdicts } = await verdictsOf(
       [],

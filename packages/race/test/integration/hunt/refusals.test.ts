@@ -7,7 +7,7 @@ import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import { explore } from '../../../src/explore.ts'
 import { hunt, type HuntedPair, type HuntReport, huntTests, instrument } from '../../../src/hunt.ts'
 import { wholeHunt } from '../../../src/hunt/hunt-calls.ts'
-import type { SuiteContext } from '../../../src/hunt/open-recording.ts'
+import type { SuiteContext } from '../../../src/hunt/record/open-recording.ts'
 import { runHunt } from '../../../src/hunt/run-hunt.ts'
 import { record } from '../../../src/record.ts'
 

@@ -2,7 +2,7 @@
  * The search against every order of the same steps on the same server, with autocommit statements taken
  * apart: what PostgreSQL's isolationtester cannot do. `RACE_SEEDS=1-100` draws more flows.
  */
-import { withClient } from '@holdfast/testkit'
+import { sample, withClient } from '@holdfast/testkit'
 import { beforeAll, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
 import { type Dependent, dependent, dependentBy, rules } from '../../../src/core/footprint.ts'
@@ -102,9 +102,13 @@ async function missed(seed: number, relation: Dependent): Promise<readonly strin
     )
 }
 
-test.each(seeds)('flows of seed %i: every result is found', { timeout: 120_000 }, async (seed) => {
-  expect(await missed(seed, dependent)).toEqual([])
-})
+test.each(sample(seeds))(
+  'flows of seed %i: every result is found',
+  { timeout: 120_000 },
+  async (seed) => {
+    expect(await missed(seed, dependent)).toEqual([])
+  },
+)
 
 test.each([
   ['exclusion', 22],

@@ -1,5 +1,5 @@
 /** Which keys and moments are the same, what views have in them, and answers that are seldom returned. */
-import { withClient } from '@holdfast/testkit'
+import { sample, withClient } from '@holdfast/testkit'
 import type { Pool } from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
@@ -87,23 +87,30 @@ describe('numbers that are keys of new rows', () => {
       return answer === 'ids' ? { ids: [one, two] } : undefined
     }
 
-  test.each<[string, Work]>([
-    ['in a list of ids', pay(async () => undefined, 'ids')],
-    [
-      'in a column without a foreign key',
-      pay((pool, cart) => pool.query('INSERT INTO pay (cart_id) VALUES ($1)', [cart])),
-    ],
-    [
-      'in an array',
-      pay((pool, cart) => pool.query('INSERT INTO pay (cart_ids) VALUES ($1)', [[cart]])),
-    ],
-    [
-      'in a document',
-      pay((pool, cart) =>
-        pool.query('INSERT INTO pay (doc) VALUES ($1)', [{ cart: { id: cart }, cartIds: [cart] }]),
-      ),
-    ],
-  ])('safe: %s', async (_, work) => {
+  test.each<[string, Work]>(
+    sample(
+      [
+        ['in a list of ids', pay(async () => undefined, 'ids')],
+        [
+          'in a column without a foreign key',
+          pay((pool, cart) => pool.query('INSERT INTO pay (cart_id) VALUES ($1)', [cart])),
+        ],
+        [
+          'in an array',
+          pay((pool, cart) => pool.query('INSERT INTO pay (cart_ids) VALUES ($1)', [[cart]])),
+        ],
+        [
+          'in a document',
+          pay((pool, cart) =>
+            pool.query('INSERT INTO pay (doc) VALUES ($1)', [
+              { cart: { id: cart }, cartIds: [cart] },
+            ]),
+          ),
+        ],
+      ],
+      2,
+    ),
+  )('safe: %s', async (_, work) => {
     expect((await seeded(work)).verdict).toBe('race-free')
   })
 
@@ -176,24 +183,26 @@ describe('answers that are seldom returned', () => {
       return answer(won)
     }
 
-  test.each<[string, (won: boolean) => unknown]>([
-    ['the cause of an Error', (won) => new Error('no', { cause: won ? 'first' : 'second' })],
-    ['a Map', (won) => new Map([[{ at: 1 }, won]])],
-    ['a Set', (won) => new Set([won])],
-    ['bytes', (won) => new Uint8Array([won ? 1 : 2])],
-    ['a Date', (won) => new Date(won ? 0 : 1)],
-    ['1n and 1', (won) => (won ? 1n : 1)],
-    ['the class of an object', (won) => (won ? new Won() : new Lost())],
-    ['undefined in a list', (won) => [won ? undefined : null]],
-    [
-      'the body of a Request',
-      (won) => new Request('http://x/', { method: 'POST', body: `${won}` }),
-    ],
-    [
-      'a stream that a Response reads',
-      (won) => new Response(new Blob([won ? 'won' : 'lost']).stream()),
-    ],
-  ])('race: %s', async (_, answer) => {
+  test.each<[string, (won: boolean) => unknown]>(
+    sample([
+      ['the cause of an Error', (won) => new Error('no', { cause: won ? 'first' : 'second' })],
+      ['a Map', (won) => new Map([[{ at: 1 }, won]])],
+      ['a Set', (won) => new Set([won])],
+      ['bytes', (won) => new Uint8Array([won ? 1 : 2])],
+      ['a Date', (won) => new Date(won ? 0 : 1)],
+      ['1n and 1', (won) => (won ? 1n : 1)],
+      ['the class of an object', (won) => (won ? new Won() : new Lost())],
+      ['undefined in a list', (won) => [won ? undefined : null]],
+      [
+        'the body of a Request',
+        (won) => new Request('http://x/', { method: 'POST', body: `${won}` }),
+      ],
+      [
+        'a stream that a Response reads',
+        (won) => new Response(new Blob([won ? 'won' : 'lost']).stream()),
+      ],
+    ]),
+  )('race: %s', async (_, answer) => {
     expect((await seeded(claim(answer))).verdict).toBe('race')
   })
 

@@ -1,5 +1,5 @@
 /** Races inside one statement: found every time, and what others make of them. */
-import { sample } from '@holdfast/testkit'
+import { rounds } from '@holdfast/testkit'
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { explore } from '../../../src/explore.ts'
@@ -9,8 +9,8 @@ import { byPriority } from '../../../src/search/policy.ts'
 import { Random } from '../../../src/search/random.ts'
 import { insertWhereNotExists, openShop, stock } from './shop.ts'
 
-const rounds = 20
-const searches = sample(Array.from({ length: rounds })).length
+const many = 20
+const searches = rounds(many, 6)
 const timeout = 180_000
 
 let url: string
@@ -51,7 +51,7 @@ async function byChance(flow: Flow, autocommit: 'split' | 'atomic'): Promise<num
   })
   const random = new Random(1)
   let hits = 0
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < many; round += 1) {
     await runner.run(byPriority(random, 2, 4, 2))
     if ((await seatsTaken()) > 1) hits += 1
   }
@@ -66,7 +66,7 @@ async function atOnce(flow: Flow): Promise<number> {
   let hits = 0
   try {
     await Promise.all([pool.query('SELECT 1'), pool.query('SELECT 1')])
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < many; round += 1) {
       await pool.query('TRUNCATE seats')
       await Promise.all([flow(context('ann')), flow(context('bob'))])
       if ((await seatsTaken()) > 1) hits += 1
@@ -102,7 +102,7 @@ describe.each([
     const [split, whole] = [await byChance(flow, 'split'), await byChance(flow, 'atomic')]
     const plain = await atOnce(flow)
     process.stdout.write(
-      `${name}: of ${rounds} runs, by random priorities ${split}; the same with whole statements ${whole}; two calls at once ${plain}\n`,
+      `${name}: of ${many} runs, by random priorities ${split}; the same with whole statements ${whole}; two calls at once ${plain}\n`,
     )
     // A statement that is not taken apart cannot be overtaken, whatever the order.
     expect(whole).toBe(0)

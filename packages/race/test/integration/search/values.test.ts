@@ -1,6 +1,6 @@
 /** Findings of the review, by their ids: which values are chance, and which are compared. */
 import { randomUUID } from 'node:crypto'
-import { withClient } from '@holdfast/testkit'
+import { sample, withClient } from '@holdfast/testkit'
 import type { Pool } from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { testDatabase } from '../../../../holdfast/test/support/database.ts'
@@ -79,61 +79,63 @@ describe('X22: times that move with the clock are compared by their distance fro
   const inDays = (from: number | Date, days: number): Date => new Date(Number(from) + days * day)
   const extend: Work = async (pool) => write(pool, 'until', inDays((await read(pool)).until, 30))
 
-  test.each<[string, string, Work]>([
-    ['of the seed', 'now()', extend],
-    ['in two weeks', `now() + interval '14 days'`, extend],
-    ['two years ago', `now() - interval '2 years'`, extend],
-    [
-      'an hour',
-      'now()',
-      async (pool) => write(pool, 'until', inDays((await read(pool)).until, 1 / 24)),
-    ],
-    [
-      'computed by the server',
-      'now()',
-      async (pool) => {
-        const { rows } = await pool.query('SELECT until::text AS until FROM sub')
-        await pool.query(`UPDATE sub SET until = $1::timestamptz + interval '30 days'`, [
-          rows[0].until,
-        ])
-      },
-    ],
-    [
-      'from the later one of both',
-      `'2020-01-01'`,
-      async (pool) =>
-        write(pool, 'until', inDays(Math.max(Number((await read(pool)).until), Date.now()), 30)),
-    ],
-    [
-      'in milliseconds',
-      'now()',
-      async (pool) => write(pool, 'ms', Number((await read(pool)).ms) + month),
-    ],
-    [
-      'as a text',
-      'now()',
-      async (pool) =>
-        write(pool, 'plain', inDays(Date.parse((await read(pool)).plain), 30).toISOString()),
-    ],
-    [
-      'inside of a document',
-      'now()',
-      async (pool) => {
-        const { doc } = await read(pool)
-        const from = typeof doc['until'] === 'string' ? Date.parse(doc['until']) : Date.now()
-        await write(pool, 'doc', { until: inDays(from, 30) })
-      },
-    ],
-    [
-      'only in what is answered',
-      'now()',
-      async (pool) => {
-        const until = inDays((await read(pool)).until, 30)
-        await write(pool, 'until', until)
-        return { until }
-      },
-    ],
-  ])('30 days are not 60: %s', async (_, until, work) => {
+  test.each<[string, string, Work]>(
+    sample([
+      ['of the seed', 'now()', extend],
+      ['in two weeks', `now() + interval '14 days'`, extend],
+      ['two years ago', `now() - interval '2 years'`, extend],
+      [
+        'an hour',
+        'now()',
+        async (pool) => write(pool, 'until', inDays((await read(pool)).until, 1 / 24)),
+      ],
+      [
+        'computed by the server',
+        'now()',
+        async (pool) => {
+          const { rows } = await pool.query('SELECT until::text AS until FROM sub')
+          await pool.query(`UPDATE sub SET until = $1::timestamptz + interval '30 days'`, [
+            rows[0].until,
+          ])
+        },
+      ],
+      [
+        'from the later one of both',
+        `'2020-01-01'`,
+        async (pool) =>
+          write(pool, 'until', inDays(Math.max(Number((await read(pool)).until), Date.now()), 30)),
+      ],
+      [
+        'in milliseconds',
+        'now()',
+        async (pool) => write(pool, 'ms', Number((await read(pool)).ms) + month),
+      ],
+      [
+        'as a text',
+        'now()',
+        async (pool) =>
+          write(pool, 'plain', inDays(Date.parse((await read(pool)).plain), 30).toISOString()),
+      ],
+      [
+        'inside of a document',
+        'now()',
+        async (pool) => {
+          const { doc } = await read(pool)
+          const from = typeof doc['until'] === 'string' ? Date.parse(doc['until']) : Date.now()
+          await write(pool, 'doc', { until: inDays(from, 30) })
+        },
+      ],
+      [
+        'only in what is answered',
+        'now()',
+        async (pool) => {
+          const until = inDays((await read(pool)).until, 30)
+          await write(pool, 'until', until)
+          return { until }
+        },
+      ],
+    ]),
+  )('30 days are not 60: %s', async (_, until, work) => {
     expect((await seeded(work, until)).verdict).toBe('race')
   })
 
@@ -162,64 +164,70 @@ describe('X22: times that move with the clock are compared by their distance fro
 describe('X23: beside what is random the rest is compared, and so is where the same value stands', () => {
   const nanoid = (): string => Math.random().toString(36).slice(2)
 
-  test.each<[string, Work]>([
-    [
-      'a cart whose items have ids',
-      async (pool, sku) => {
-        const { doc } = await read(pool)
-        await write(pool, 'doc', { items: [...(doc.items ?? []), { id: randomUUID(), sku }] })
-      },
-    ],
-    [
-      'a count beside a nonce',
-      async (pool) => {
-        const { doc } = await read(pool)
-        await write(pool, 'doc', { n: (doc.n ?? 0) + 1, nonce: randomUUID() })
-      },
-    ],
-    [
-      'a document in a text',
-      async (pool) => {
-        const { log } = await read(pool)
-        const { n } = log === '' ? { n: 0 } : (JSON.parse(log) as { n: number })
-        await write(pool, 'log', JSON.stringify({ n: n + 1, nonce: nanoid() }))
-      },
-    ],
-    [
-      'a list of texts',
-      async (pool) => write(pool, 'list', [...(await read(pool)).list, randomUUID()]),
-    ],
-    [
-      'keys of a document',
-      async (pool, who) => write(pool, 'doc', { ...(await read(pool)).doc, [randomUUID()]: who }),
-    ],
-    [
-      'a text of ids',
-      async (pool) => write(pool, 'log', `${(await read(pool)).log}${randomUUID()};`),
-    ],
-    [
-      'a text with names',
-      async (pool, who) => write(pool, 'log', `${(await read(pool)).log}${who}${nanoid()};`),
-    ],
-    [
-      'a key that is made once, and answered',
-      async (pool) => {
-        const { owner } = await read(pool)
-        if (owner !== null) return { owner }
-        const key = randomUUID()
-        await write(pool, 'owner', key)
-        return { owner: key }
-      },
-    ],
-    [
-      'two rows alike, and what refers to them',
-      async (pool, who) => {
-        await pool.query(`INSERT INTO cart (state) VALUES ('open')`)
-        const { rows } = await pool.query('SELECT max(id) AS id FROM cart')
-        await pool.query('INSERT INTO line (cart_id, who) VALUES ($1, $2)', [rows[0].id, who])
-      },
-    ],
-  ])('race: %s', async (_, work) => {
+  test.each<[string, Work]>(
+    sample(
+      [
+        [
+          'a cart whose items have ids',
+          async (pool, sku) => {
+            const { doc } = await read(pool)
+            await write(pool, 'doc', { items: [...(doc.items ?? []), { id: randomUUID(), sku }] })
+          },
+        ],
+        [
+          'a count beside a nonce',
+          async (pool) => {
+            const { doc } = await read(pool)
+            await write(pool, 'doc', { n: (doc.n ?? 0) + 1, nonce: randomUUID() })
+          },
+        ],
+        [
+          'a document in a text',
+          async (pool) => {
+            const { log } = await read(pool)
+            const { n } = log === '' ? { n: 0 } : (JSON.parse(log) as { n: number })
+            await write(pool, 'log', JSON.stringify({ n: n + 1, nonce: nanoid() }))
+          },
+        ],
+        [
+          'a list of texts',
+          async (pool) => write(pool, 'list', [...(await read(pool)).list, randomUUID()]),
+        ],
+        [
+          'keys of a document',
+          async (pool, who) =>
+            write(pool, 'doc', { ...(await read(pool)).doc, [randomUUID()]: who }),
+        ],
+        [
+          'a text of ids',
+          async (pool) => write(pool, 'log', `${(await read(pool)).log}${randomUUID()};`),
+        ],
+        [
+          'a text with names',
+          async (pool, who) => write(pool, 'log', `${(await read(pool)).log}${who}${nanoid()};`),
+        ],
+        [
+          'a key that is made once, and answered',
+          async (pool) => {
+            const { owner } = await read(pool)
+            if (owner !== null) return { owner }
+            const key = randomUUID()
+            await write(pool, 'owner', key)
+            return { owner: key }
+          },
+        ],
+        [
+          'two rows alike, and what refers to them',
+          async (pool, who) => {
+            await pool.query(`INSERT INTO cart (state) VALUES ('open')`)
+            const { rows } = await pool.query('SELECT max(id) AS id FROM cart')
+            await pool.query('INSERT INTO line (cart_id, who) VALUES ($1, $2)', [rows[0].id, who])
+          },
+        ],
+      ],
+      2,
+    ),
+  )('race: %s', async (_, work) => {
     expect((await seeded(work)).verdict).toBe('race')
   })
 
@@ -250,7 +258,7 @@ describe('X23: beside what is random the rest is compared, and so is where the s
     expect((await seeded(work)).verdict).toBe('race-free')
   })
 
-  test.each([0, 1, 2, 3])(
+  test.each(sample([0, 1, 2, 3]))(
     'safe: what run %s draws happens to be letters alone',
     async (letters) => {
       const drawn = ['', '', '', ''].map(() => nanoid().padEnd(12, '1a2b'))
@@ -264,7 +272,7 @@ describe('X23: beside what is random the rest is compared, and so is where the s
     },
   )
 
-  test.each([0, 1, 2, 3])('safe: what run %s draws could be a time', async (timely) => {
+  test.each(sample([0, 1, 2, 3]))('safe: what run %s draws could be a time', async (timely) => {
     const drawn = ['', '', '', ''].map((_, at) => `97${at}4061523849${at}2${at}`)
     drawn[timely] = '1735682940137592'
     let runs = 0
@@ -313,28 +321,30 @@ describe('X24: an answer is looked into, and what cannot be looked into costs th
     }
   }
 
-  test.each<[string, (won: boolean) => unknown]>([
-    ['the body of a Response', (won) => new Response(won ? 'won' : 'lost')],
-    ['a Response inside of an object', (won) => ({ answers: [Response.json({ won })] })],
-    [
-      'the type of a Response',
-      (won) => new Response('', { headers: { 'content-type': won ? 'a/b' : 'a/c' } }),
-    ],
-    ['a getter', (won) => Object.defineProperty({}, 'won', { get: () => won })],
-    ['a getter of a class', (won) => new Shown(won)],
-    ['a symbol', (won) => ({ [Symbol.for('won')]: won })],
-    ['-0', (won) => (won ? -0 : 0)],
-    ['1 and a text', (won) => (won ? '1' : 1)],
-    ['toJSON', (won) => ({ toJSON: () => ({ won }) })],
-    [
-      'far inside of a circle',
-      (won) => {
-        const circle = { one: { two: { three: { four: { won } } } }, self: {} }
-        circle.self = circle
-        return circle
-      },
-    ],
-  ])('race: %s', async (_, answer) => {
+  test.each<[string, (won: boolean) => unknown]>(
+    sample([
+      ['the body of a Response', (won) => new Response(won ? 'won' : 'lost')],
+      ['a Response inside of an object', (won) => ({ answers: [Response.json({ won })] })],
+      [
+        'the type of a Response',
+        (won) => new Response('', { headers: { 'content-type': won ? 'a/b' : 'a/c' } }),
+      ],
+      ['a getter', (won) => Object.defineProperty({}, 'won', { get: () => won })],
+      ['a getter of a class', (won) => new Shown(won)],
+      ['a symbol', (won) => ({ [Symbol.for('won')]: won })],
+      ['-0', (won) => (won ? -0 : 0)],
+      ['1 and a text', (won) => (won ? '1' : 1)],
+      ['toJSON', (won) => ({ toJSON: () => ({ won }) })],
+      [
+        'far inside of a circle',
+        (won) => {
+          const circle = { one: { two: { three: { four: { won } } } }, self: {} }
+          circle.self = circle
+          return circle
+        },
+      ],
+    ]),
+  )('race: %s', async (_, answer) => {
     expect((await seeded(claim(answer))).verdict).toBe('race')
   })
 

@@ -2,12 +2,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import pg from 'pg'
 
-const { DATABASE_URL, COUPONS, CARDS, BANK_URL, CLOSED, ENDS_AT_ONCE } = process.env
+const {
+  DATABASE_URL,
+  OWN_URL = DATABASE_URL,
+  COUPONS,
+  CARDS,
+  BANK_URL,
+  CLOSED,
+  ENDS_AT_ONCE,
+} = process.env
 
 // As many programs do, whatever is under way.
 if (ENDS_AT_ONCE !== undefined) process.on('SIGTERM', () => process.exit(0))
 
-export const pool: pg.Pool = new pg.Pool({ connectionString: DATABASE_URL })
+export const pool: pg.Pool = new pg.Pool({ connectionString: OWN_URL })
 
 async function redeem(code: unknown): Promise<number> {
   if (COUPONS === 'fixed') {

@@ -1,8 +1,8 @@
 /** Which calls can meet, and which of them are the likely ones. */
 import { expect, test } from 'vitest'
 import type { Footprint, Touch } from '../../../src/core/model.ts'
-import { meetingOf } from '../../../src/hunt/conflicts.ts'
-import type { Profile } from '../../../src/hunt/profile.ts'
+import { meetingOf } from '../../../src/hunt/propose/conflicts.ts'
+import type { Profile } from '../../../src/hunt/propose/profile.ts'
 
 const step = (touches: readonly Touch[], writes?: readonly string[]): Footprint => ({
   opaque: false,

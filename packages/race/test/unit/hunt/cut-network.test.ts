@@ -9,7 +9,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { cutNetwork } from '../../../src/hunt/cut-network.ts'
+import { cutNetwork } from '../../../src/hunt/record/cut-network.ts'
 
 const portOf = (server: Server): number => (server.address() as AddressInfo).port
 const listening = async (): Promise<Server> => {

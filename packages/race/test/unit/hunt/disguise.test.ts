@@ -1,6 +1,6 @@
 /** Rows of a test that is committed: without what looks like a secret, and the same thing for the same thing. */
 import { expect, test } from 'vitest'
-import { disguise } from '../../../src/hunt/disguise.ts'
+import { disguise } from '../../../src/hunt/tests/disguise.ts'
 import type { Input } from '../../../src/hunt/model.ts'
 
 const request = (body: string, headers: readonly (readonly [string, string])[] = []): Input => ({

@@ -1,10 +1,10 @@
 /** What a hunt hands over to other programs. */
 import { expect, test } from 'vitest'
-import { huntBaseline, newRaces } from '../../../src/hunt/baseline.ts'
-import { huntAnnotations, huntSummary } from '../../../src/hunt/github-hunt.ts'
+import { huntBaseline, newRaces } from '../../../src/hunt/report/baseline.ts'
+import { huntAnnotations, huntSummary } from '../../../src/hunt/report/github-hunt.ts'
 import type { HuntReport } from '../../../src/hunt/model.ts'
-import { htmlHunt } from '../../../src/hunt/page/hunt-page.ts'
-import { sarifHunt } from '../../../src/hunt/sarif-hunt.ts'
+import { htmlHunt } from '../../../src/hunt/report/page/hunt-page.ts'
+import { sarifHunt } from '../../../src/hunt/report/sarif-hunt.ts'
 import { allVerdicts, huntOf, nothingProven, provenPair } from '../../support/hunts.ts'
 import { lostUpdate, quota, writeSkew } from '../../support/reports.ts'
 

@@ -1,7 +1,7 @@
 /** What a hunt hands over: a text for a terminal, and JSON. */
 import { expect, test } from 'vitest'
-import { formatHunt } from '../../../src/hunt/format-hunt.ts'
-import { type JsonHunt, jsonHunt } from '../../../src/hunt/json-hunt.ts'
+import { formatHunt } from '../../../src/hunt/report/format-hunt.ts'
+import { type JsonHunt, jsonHunt } from '../../../src/hunt/report/json-hunt.ts'
 import type { HuntedPair, HuntReport } from '../../../src/hunt/model.ts'
 import { quota } from '../../support/reports.ts'
 

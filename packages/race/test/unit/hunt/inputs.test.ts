@@ -1,10 +1,10 @@
 /** Inputs of calls: their single values, other values for them, and what of them is written down. */
 import { expect, test } from 'vitest'
 import type { KnownTable } from '../../../src/core/model.ts'
-import { fieldsOf, withEvery } from '../../../src/hunt/fields.ts'
-import { endpointOf, shownInput } from '../../../src/hunt/http-input.ts'
+import { fieldsOf, withEvery } from '../../../src/hunt/edges/fields.ts'
+import { endpointOf, shownInput } from '../../../src/hunt/record/http-input.ts'
 import type { HttpInput } from '../../../src/hunt/model.ts'
-import { variationsOf } from '../../../src/hunt/vary.ts'
+import { variationsOf } from '../../../src/hunt/edges/vary.ts'
 
 const request: HttpInput = {
   kind: 'http',
@@ -116,4 +116,20 @@ test('a key is varied by keys of rows that are there, another value by fresh one
     person: 1,
     email: expect.stringMatching(/^ah\d+@b\.c$/),
   })
+})
+
+test.each([
+  ['2026-01-31', ['2026-02-01', '2026-02-02']],
+  ['2026-12-31T10:00:00.000Z', ['2027-01-01T10:00:00.000Z', '2027-01-02T10:00:00.000Z']],
+  ['23:59', ['00:00', '00:01']],
+  ['09:30:15', ['09:31:15', '09:32:15']],
+  // The control: neither a day nor a time.
+  ['2026-99-99', ['2026-99-997001', '2026-99-997002']],
+  ['room 9:30', ['room 9:307001', 'room 9:307002']],
+])('%s is varied to what its column can hold', (value, others) => {
+  const input: HttpInput = { ...request, path: '/', headers: [], body: JSON.stringify({ value }) }
+  const bound = [{ table: 'bookings', column: 'value', value, inserted: true }]
+  const [variation] = variationsOf(fieldsOf(input), bound, [])
+  const bodies = [1, 2].map((n) => variation?.input(n)).map((one) => one && bodyOf(one))
+  expect(bodies).toEqual(others.map((other) => ({ value: other })))
 })

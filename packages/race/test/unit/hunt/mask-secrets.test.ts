@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { maskSecrets } from '../../../src/hunt/mask-secrets.ts'
+import { maskSecrets } from '../../../src/hunt/report/mask-secrets.ts'
 import type { HttpInput, Input } from '../../../src/hunt/model.ts'
 
 const request = (more: Partial<HttpInput>): Input => ({
@@ -18,6 +18,18 @@ test.each<[string, Input, string]>([
   ['the query', request({ path: '/resets?token=tok9x' }), 'tok9x'],
   ['a header', request({ headers: [['authorization', 'Bearer abc.def']] }), 'abc.def'],
   ['a cookie', request({ headers: [['cookie', 'theme=dark; sid=s3ss10n']] }), 's3ss10n'],
+  [
+    'a login in base64',
+    request({
+      headers: [['authorization', `Basic ${Buffer.from('bob:hunter2').toString('base64')}`]],
+    }),
+    'hunter2',
+  ],
+  [
+    'a cookie that is encoded and signed',
+    request({ headers: [['cookie', 'sid=s%3Au7FfkQ.sig%2Bsig']] }),
+    'u7FfkQ',
+  ],
   ['an argument', { kind: 'arguments', values: [{ secret: 'abcd' }, 7] }, 'abcd'],
 ])('a value of %s is nowhere in what is told', (_, input, value) => {
   const step = { statements: [`INSERT INTO resets VALUES (1, '${value}')`] }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { orAsOne } from '../../../src/core/as-one.ts'
 import type { Failure, Note, Report } from '../../../src/core/model.ts'
-import { proofOf } from '../../../src/hunt/prove.ts'
+import { proofOf } from '../../../src/hunt/prove/prove.ts'
 import { coverage, greenReport, quota } from '../../support/reports.ts'
 
 const reproduced = (again: number, replays: number): Report => ({

@@ -1,7 +1,12 @@
 /** Answers with a status of 2xx that say no: as the user tells them, and as they are guessed. */
 import { describe, expect, test } from 'vitest'
 import type { Call } from '../../../src/hunt/model.ts'
-import { createRefusals, guessRefusal, refusalRule, shapeOf } from '../../../src/hunt/refusals.ts'
+import {
+  createRefusals,
+  guessRefusal,
+  refusalRule,
+  shapeOf,
+} from '../../../src/hunt/edges/refusals.ts'
 import { saidBy } from '../../../src/run/answer/said.ts'
 
 const http = (body: unknown, status = 200): unknown => ({ status, body })

@@ -1,4 +1,4 @@
-import type { LockMinute, SeenName } from 'holdfast/observe'
+import type { LockMinute, LockTotal, SeenName } from 'holdfast/observe'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { count, duration, relative } from '../../format.ts'
@@ -11,7 +11,7 @@ import { Link } from '../../parts/link.tsx'
 import { Empty, Loaded } from '../../parts/notice.tsx'
 import { address, changed, go, usePlace } from '../../router.ts'
 import { useNow } from '../../ticker.ts'
-import { everyMinute, type NamespaceTotal, totals } from './namespace-totals.ts'
+import { everyMinute, ranked } from './namespace-totals.ts'
 
 const spans = [
   [15, '15 min'],
@@ -20,16 +20,17 @@ const spans = [
   [1440, '1 day'],
 ] as const
 
+interface Used {
+  readonly minutes: readonly LockMinute[]
+  readonly totals: readonly LockTotal[]
+}
+
 /** How locks are used, namespace by namespace, over time. */
 export function LocksPage(): JSX.Element {
   const place = usePlace()
   const database = useDatabase()
   const minutes = Number(place.query.get('minutes') ?? 60)
-  const used = useResource<{ readonly minutes: readonly LockMinute[] }>(
-    'lock-minutes',
-    { database, minutes },
-    15_000,
-  )
+  const used = useResource<Used>('lock-minutes', { database, minutes }, 15_000)
   return (
     <>
       <h1 class="page-title">Locks</h1>
@@ -46,9 +47,7 @@ export function LocksPage(): JSX.Element {
         ))}
       </div>
       <Loaded of={used}>
-        {(data) =>
-          data.minutes.length === 0 ? <NothingRecorded /> : <Namespaces minutes={data.minutes} />
-        }
+        {(data) => (data.minutes.length === 0 ? <NothingRecorded /> : <Namespaces {...data} />)}
       </Loaded>
       <Names />
     </>
@@ -75,9 +74,9 @@ function NothingRecorded(): JSX.Element {
   )
 }
 
-function Namespaces(props: { readonly minutes: readonly LockMinute[] }): JSX.Element {
+function Namespaces(props: Used): JSX.Element {
   const place = usePlace()
-  const rows = totals(props.minutes)
+  const rows = ranked(props.totals)
   const asked = place.query.get('namespace')
   const chosen = rows.find(({ namespace }) => namespace === asked) ?? rows[0]
   return (
@@ -109,9 +108,14 @@ function Namespaces(props: { readonly minutes: readonly LockMinute[] }): JSX.Ele
             { name: 'Hold p99', number: true, cell: ({ hold }) => duration(hold.p99) },
           ]}
         />
-        <p class="faint">Percentiles are those of the worst minute of the time span.</p>
+        <p class="faint">Percentiles of all waits and holds of the time span.</p>
       </section>
-      {chosen && <Charts total={chosen} />}
+      {chosen && (
+        <Charts
+          namespace={chosen.namespace}
+          used={props.minutes.filter(({ namespace }) => namespace === chosen.namespace)}
+        />
+      )}
     </>
   )
 }
@@ -120,8 +124,11 @@ function Trouble(props: { readonly of: number }): JSX.Element {
   return props.of === 0 ? <>0</> : <b class="trouble">{count(props.of)}</b>
 }
 
-function Charts({ total }: { readonly total: NamespaceTotal }): JSX.Element {
-  const minutes = everyMinute(total.minutes, Date.now())
+function Charts(props: {
+  readonly namespace: string
+  readonly used: readonly LockMinute[]
+}): JSX.Element {
+  const minutes = everyMinute(props.used, Date.now())
   const times = minutes.map(({ minute }) => minute)
   const percentiles = (of: 'wait' | 'hold'): { name: string; values: (number | undefined)[] }[] =>
     (['p50', 'p95', 'p99'] as const).map((name) => ({
@@ -131,7 +138,7 @@ function Charts({ total }: { readonly total: NamespaceTotal }): JSX.Element {
   return (
     <section class="section">
       <h2>
-        <code>{total.namespace}</code> over time
+        <code>{props.namespace}</code> over time
       </h2>
       <div class="charts">
         <LineChart

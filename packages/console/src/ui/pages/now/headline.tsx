@@ -69,8 +69,7 @@ export function Headline(props: {
 function Root({ session }: { readonly session: ObservedSession }): JSX.Element {
   return (
     <SessionLink pid={session.pid}>
-      pid {session.pid}
-      {session.application && `, ${session.application}`}
+      {session.application && `${session.application}, `}pid {session.pid}
     </SessionLink>
   )
 }

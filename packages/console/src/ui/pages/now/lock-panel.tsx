@@ -82,6 +82,7 @@ export function LockPanel(props: { readonly name: string; readonly tree: LockTre
             ['Meaning', lock.meaning],
             ['Mode', mode(lock.mode)],
             ['Table', lock.table],
+            [database?.engine === 'innodb' ? 'Row' : 'Row (ctid)', lock.row],
             [database?.engine === 'innodb' ? 'Number' : 'In pg_locks', lock.id],
           ]}
         />

@@ -7,14 +7,16 @@ import { useStore } from '../../external-store.ts'
 import { type Branch, blockingForest } from '../../graph/blocking-forest.ts'
 import { BlockingGraph } from '../../graph/blocking-graph.tsx'
 import { BlockingList } from '../../graph/blocking-list.tsx'
-import { useDatabase } from '../../live/context.ts'
+import { useDatabase, useDatabaseInfo } from '../../live/context.ts'
 import { useResource } from '../../live/resource.ts'
 import { live } from '../../live/stream.ts'
 import { announce } from '../../parts/announcer.tsx'
 import { ReceivedAt } from '../../parts/age.tsx'
+import { CopyButton } from '../../parts/copy-button.tsx'
 import { Loaded } from '../../parts/notice.tsx'
 import { changed, go, usePlace } from '../../router.ts'
 import { Headline, waitingIn } from './headline.tsx'
+import { incidentMarkdown } from './incident-markdown.ts'
 import { LockPanel } from './lock-panel.tsx'
 import { Holding, Quiet, Watch } from './quiet.tsx'
 import { SessionPanel } from './session-panel.tsx'
@@ -73,6 +75,7 @@ function Picture(props: { readonly tree: LockTree; readonly isLive: boolean }): 
   const pid = place.query.get('pid')
   const lock = place.query.get('lock')
   const forest = blockingForest(tree)
+  const database = useDatabaseInfo()
   const idle = tree.sessions.filter(
     ({ blockedBy, waiters, holds }) => blockedBy.length === 0 && waiters === 0 && holds.length > 0,
   )
@@ -83,7 +86,13 @@ function Picture(props: { readonly tree: LockTree; readonly isLive: boolean }): 
           <Quiet tree={tree} />
         ) : (
           <>
-            <Headline tree={tree} forest={forest} />
+            <Headline tree={tree} forest={forest}>
+              <CopyButton
+                text={incidentMarkdown(tree, forest, database?.name ?? 'the database')}
+                what="the incident as Markdown"
+                label="Copy the incident as Markdown"
+              />
+            </Headline>
             {tree.capped && (
               <p class="faint">
                 The server has more locks than are read at once. Whoever waits is here; of what they
@@ -114,8 +123,14 @@ function WhoBlocksWhom({ forest }: { readonly forest: readonly Branch[] }): JSX.
       <header class="section-head">
         <h2 id="who-title">Who blocks whom</h2>
         <p class="legend-kinds">
-          <span class="kind kind-hard">hard</span> holds what is wanted
-          <span class="kind kind-soft">soft</span> waits too, further ahead
+          <svg width="34" height="8" aria-hidden="true" class="edge edge-hard">
+            <path d="M0 4H32" />
+          </svg>{' '}
+          waits for the holder
+          <svg width="34" height="8" aria-hidden="true" class="edge edge-soft">
+            <path d="M0 4H32" />
+          </svg>{' '}
+          queues behind a waiter
         </p>
         <div class="switch" role="group" aria-label="Shown as">
           <button type="button" aria-pressed={isGraph} onClick={() => show('graph')}>
@@ -164,7 +179,7 @@ function useAnnouncements(tree: LockTree | undefined): void {
     else {
       const { application } = tree.sessions.find(({ pid }) => pid === root) ?? {}
       announce(
-        `${plural(waiting, 'session waits', 'sessions wait')}; first in the way is pid ${root}${application ? `, ${application}` : ''}.`,
+        `${plural(waiting, 'session waits', 'sessions wait')}; first in the way is ${application ? `${application}, ` : ''}pid ${root}.`,
       )
     }
   }, [tree])

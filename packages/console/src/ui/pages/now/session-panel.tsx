@@ -90,7 +90,7 @@ function Details(props: {
           <ul class="plain-list">
             {session.blockedBy.slice(0, mostListed).map(({ pid, kind }) => (
               <li key={pid}>
-                <SessionLink pid={pid} /> <span class={`kind kind-${kind}`}>{kind}</span>{' '}
+                <SessionLink pid={pid} /> {applicationOf(tree, pid)}{' '}
                 <span class="faint">{kind === 'hard' ? 'holds it' : 'is ahead in the queue'}</span>
               </li>
             ))}
@@ -158,6 +158,10 @@ function Details(props: {
 }
 
 /** In which mode, and which row, where the server tells. */
+function applicationOf(tree: LockTree, pid: number): string {
+  return tree.sessions.find((session) => session.pid === pid)?.application ?? ''
+}
+
 function How({ lock }: { readonly lock: ObservedLock }): JSX.Element | null {
   const words = [mode(lock.mode), lock.kind === 'row' && lock.row].filter(Boolean)
   return words.length === 0 ? null : <span class="faint">({words.join(', ')})</span>

@@ -1,6 +1,6 @@
 import type { ColumnValue, OverTable, Waiting } from '../../../claims/engine.ts'
 import type { ClaimFinding } from '../../../core/errors/error-details.ts'
-import type { TableFacts } from '../schema/table-facts.ts'
+import { engineHidden, type TableFacts } from '../schema/table-facts.ts'
 import { charsetOf, narrowerThan } from '../sql/charset.ts'
 
 /** Longer than any token. */
@@ -9,9 +9,13 @@ const tokenLength = 36
 /** What the table is, and whether its key columns identify a row. */
 export function tableFindings(
   { table, key }: Waiting,
-  { isInnodb, isOwn, keys }: TableFacts,
+  { isInnodb, isOwn, keys, hidesEngine }: TableFacts,
 ): ClaimFinding[] {
   const object = `table ${table.table}`
+  if (hidesEngine) {
+    const what = `cannot be looked at: ${engineHidden}.`
+    return [{ code: 'table-type', object, what, fix: 'Change sql_mode of the sessions.' }]
+  }
   if (isOwn || !isInnodb) {
     return [
       {

@@ -1,7 +1,7 @@
 import type { Executor } from '../../../core/driver.ts'
 import { holdfastError } from '../../../core/errors.ts'
 import { lockTable } from '../schema/lock-table.ts'
-import { showTable, tableFacts } from '../schema/table-facts.ts'
+import { showTable, tableFacts, unfitTable } from '../schema/table-facts.ts'
 
 /** Tables that were seen to be as they have to be, by driver. */
 const proven = new WeakMap<object, Set<string>>()
@@ -27,14 +27,17 @@ export async function assertLockTable(
     const subject = 'the connection has chosen no database; name the one that holdfast_lock is in'
     throw holdfastError('OPTION_INVALID', { details: { option: 'database', subject } })
   }
-  const { isInnodb, isOwn, keys, types } = tableFacts(await executor.query(showTable(table)))
+  const facts = tableFacts(await executor.query(showTable(table)))
+  const { isInnodb, isOwn, keys, types } = facts
   const [key = []] = keys
   const isByName = key.length === 1 && key[0] === 'name'
   const isExact = /^varchar\(64\) character set ascii collate ascii_bin\b/.test(
     types.get('name') ?? '',
   )
-  if (!isInnodb || isOwn || !isByName || !isExact)
-    throw holdfastError('ENGINE_TABLE_UNFIT', { details: { subject: 'holdfast_lock' } })
+  if (!isInnodb || isOwn || !isByName || !isExact) {
+    const subject = unfitTable('holdfast_lock', facts)
+    throw holdfastError('ENGINE_TABLE_UNFIT', { details: { subject } })
+  }
   const tables = proven.get(driver) ?? new Set()
   proven.set(driver, tables.add(table))
 }

@@ -12,10 +12,11 @@ import type {
   Taking,
 } from '../../../locks/engine.ts'
 import { innodbOf, openAfter } from '../driver.ts'
-import { isMissingTable, isOldSnapshot, isReadOnly, waitEndedBy } from '../errno.ts'
+import { isMissingTable, isOldSnapshot, isReadOnly } from '../errno.ts'
 import { forgetServer, knownServer, serverOf, type ServerFacts } from '../server.ts'
 import { assertLockTable, isProvenTable } from './lock-table-fit.ts'
 import { lockTable } from '../schema/lock-table.ts'
+import { endedWaitIn } from '../tx/ended-wait.ts'
 import { limitedWrite } from '../tx/limited-write.ts'
 import { blockersOf, holdersOfRows } from './holders.ts'
 import { areKnown, noteRows } from './known-rows.ts'
@@ -162,7 +163,7 @@ class RowTaking<Tx> implements Taking<Tx> {
       if (found.length === 0) await this.#create(transaction, [first], attemptMs, facts)
       return true
     } catch (error) {
-      if (waitEndedBy(error) === undefined) throw error
+      if (endedWaitIn(transaction, error) === undefined) throw error
       return false
     }
   }
@@ -213,7 +214,7 @@ class RowTaking<Tx> implements Taking<Tx> {
     _terms: LockTerms,
     { transaction }: FailedWait<Tx>,
   ): Promise<Contended | undefined> {
-    const by = waitEndedBy(error)
+    const by = endedWaitIn(transaction, error)
     if (by === undefined) return undefined
     const endedBy = by === 'ours' ? 'wait' : 'lock_timeout'
     return { blockers: await this.inTheWay(transaction), endedBy }
@@ -260,7 +261,7 @@ export function innodbLocks(database?: string): LockEngine {
         const [found] = await transaction.query(statement)
         if (found?.['stamp'] !== stamp) return false
       } catch (error) {
-        if (waitEndedBy(error) === undefined) throw error
+        if (endedWaitIn(transaction, error) === undefined) throw error
         return false
       }
       return transaction.state() === 'open' || (await joined.isOpen())

@@ -6,11 +6,11 @@ import { assertNotNested } from '../../../core/open-transactions.ts'
 import type { WaitTerms } from '../../../core/options/wait.ts'
 import type { OnceEngine, OnceKeys, OnceNames, OnceState } from '../../../once/engine.ts'
 import { affectedBy, openAfter } from '../driver.ts'
-import { waitEndedBy } from '../errno.ts'
 import { blockersOfRow } from '../locks/holders.ts'
 import { knownServer } from '../server.ts'
 import { ownTableText } from '../schema/own-table.ts'
 import { rowName } from '../sql/row-name.ts'
+import { endedWaitIn } from '../tx/ended-wait.ts'
 import { limitedWrite } from '../tx/limited-write.ts'
 import { isOpen, ShortCalls } from '../tx/short-call.ts'
 import { forgetRow, pastRows, type Patience, readRow, signRow, storeRow, takeRow } from './once.ts'
@@ -59,7 +59,7 @@ class RowKeys<Tx> implements OnceKeys<Tx> {
       try {
         row = await this.#take(transaction, texts, names, { stamp, patience, whose })
       } catch (error) {
-        const by = waitEndedBy(error)
+        const by = endedWaitIn(transaction, error)
         if (by === undefined) throw error
         if (patience === 'nowait') return 'busy'
         const endedBy = by === 'ours' ? 'wait' : 'lock_timeout'

@@ -1,4 +1,5 @@
 import type { Driver, Row, Transaction } from '../../../core/driver.ts'
+import { keyLost } from '../../../core/errors/key-lost.ts'
 import { holdfastError } from '../../../core/errors.ts'
 import { displayName } from '../../../core/table-name.ts'
 import type { WaitTerms } from '../../../core/options/wait.ts'
@@ -13,10 +14,11 @@ import type {
   VersionedRow,
 } from '../../../rows/engine.ts'
 import { affectedBy, innodbOf } from '../driver.ts'
-import { isMissingIndex, isReadOnly, waitEndedBy } from '../errno.ts'
+import { isMissingIndex, isReadOnly } from '../errno.ts'
 import { forgetServer, serverOf } from '../server.ts'
 import { inLockOrder } from '../sql/lock-order.ts'
 import { type Fragment, tableText } from '../sql/text.ts'
+import { endedWaitIn } from '../tx/ended-wait.ts'
 import { readRows, type RowReading, updateRow } from './rows.ts'
 import { fitTable, forgetTables } from './table-fit.ts'
 import { assignments, keyCondition, type UsedTable } from './values.ts'
@@ -56,6 +58,7 @@ function onStandby<Tx>(driver: Driver<Tx>, cause: unknown): Error {
 /** Runs statements that may wait, and names what ended the wait. */
 async function waiting<Tx, T>(
   driver: Driver<Tx>,
+  transaction: Transaction<Tx>,
   subject: string,
   wait: WaitTerms,
   run: () => Promise<T>,
@@ -70,7 +73,7 @@ async function waiting<Tx, T>(
       const details = { subject: `${subject}: ${why}` }
       throw holdfastError('ROWS_KEY_INVALID', { cause: error, details })
     }
-    const by = waitEndedBy(error)
+    const by = endedWaitIn(transaction, error)
     if (by === undefined) throw error
     // MariaDB has one number for both; what was asked for tells them apart.
     if (wait.how === 'nowait')
@@ -105,7 +108,7 @@ async function readOne<Tx>(
   const began = performance.now()
   const { from, subject, conditions } = await rowsBy(driver, transaction, target, [key])
   const { versionColumn } = target
-  const [row] = await waiting(driver, subject, wait, async () =>
+  const [row] = await waiting(driver, transaction, subject, wait, async () =>
     transaction.query(
       readRows({ from, conditions, how, columns, versionColumn, limitMs: limitOf(wait, began) }),
     ),
@@ -137,7 +140,7 @@ async function lock<Tx>(
   const reading = { from, conditions, columns, versionColumn }
   const take = async (inner: Transaction<Tx>): Promise<readonly Row[]> =>
     await inner.query(readRows({ ...reading, how: wait.how, limitMs: limitOf(wait, began) }))
-  const found = await waiting(driver, subject, wait, () =>
+  const found = await waiting(driver, transaction, subject, wait, () =>
     keepTransaction ? transaction.nested(take) : take(transaction),
   )
   await assertOpen(transaction, subject)
@@ -189,18 +192,22 @@ async function change<Tx>(
     )
   // MySQL limits nothing but a SELECT, so that is what waits.
   const how = wait.how === 'nowait' ? 'nowait' : 'wait'
-  const [before] = await waiting(driver, subject, wait, () => read([], how))
+  const [before] = await waiting(driver, transaction, subject, wait, () => read([], how))
   await assertOpen(transaction, subject)
   if (before === undefined || textOf(before['#version']) !== version) return []
   const counting = { column: versionColumn, version }
   const changed = await transaction.query(updateRow(from, condition, sets, counting))
   if (affectedBy(changed) === 0) return []
-  return (await read(columns, 'wait')).map(versioned)
+  const after = await read(columns, 'wait')
+  // By `set`, or by a trigger. It is no conflict: the change is there, and is saved unless it is rolled back.
+  if (after.length === 0) throw keyLost(subject)
+  return after.map(versioned)
 }
 
 /** The part of row locks of MariaDB and MySQL. */
 export const innodbRows: RowEngine = {
   of: 'innodb',
+  foldsNames: true,
   lock,
   change,
   // Locked, because at REPEATABLE READ a plain read would show what was there at the first one.
@@ -212,7 +219,7 @@ export const innodbRows: RowEngine = {
     const { from, conditions, subject } = await rowsBy(driver, transaction, target, [key])
     const condition = conditions[0]?.[1] ?? noCondition
     const counting = { column: target.versionColumn, version }
-    await waiting(driver, subject, wait, () =>
+    await waiting(driver, transaction, subject, wait, () =>
       transaction.query(updateRow(from, condition, [], counting)),
     )
     const seen = await readOne(driver, transaction, target, key, {

@@ -2,15 +2,21 @@ import type { Executor } from '../../../core/driver.ts'
 import { holdfastError } from '../../../core/errors.ts'
 import { displayName } from '../../../core/table-name.ts'
 import type { RowTarget } from '../../../rows/engine.ts'
-import { showTable, type TableFacts, tableFacts } from '../schema/table-facts.ts'
+import { showTable, type TableFacts, tableFacts, unfitTable } from '../schema/table-facts.ts'
 import { forcing } from '../sql/forcing.ts'
 import { tableText } from '../sql/text.ts'
 
 /** A table, and the unique key by which its rows are found. */
 export interface FitTable {
+  /** By `foldedName` of each column. */
   readonly types: TableFacts['types']
   /** Says it in a statement, which fails if the key is not there any more, or may not be used. */
   readonly force: string
+}
+
+/** How the server compares names of columns: without regard to case. */
+export function foldedName(column: string): string {
+  return column.toLowerCase()
 }
 
 /** What is known of tables, by driver and by name and key. */
@@ -40,18 +46,23 @@ export async function fitTable(
   const facts = tableFacts(await executor.query(showTable(tableText(table))))
   const subject = displayName(table)
   if (!facts.isInnodb || facts.isOwn)
-    throw holdfastError('ENGINE_TABLE_UNFIT', { details: { subject } })
-  const wanted = new Set(keyColumns)
+    throw holdfastError('ENGINE_TABLE_UNFIT', {
+      details: { subject: unfitTable(subject, facts) },
+    })
+  const wanted = new Set(keyColumns.map(foldedName))
   const key = facts.indexes.find(
     ({ isUnique, columns }) =>
-      isUnique && columns.length === wanted.size && columns.every((column) => wanted.has(column)),
+      isUnique &&
+      columns.length === wanted.size &&
+      columns.every((column) => wanted.has(foldedName(column))),
   )
   if (key === undefined) {
     const why =
       'the key columns are not its primary key, nor a unique one by which the server searches'
     throw holdfastError('ROWS_KEY_INVALID', { details: { subject: `${subject}: ${why}` } })
   }
-  const fit = { types: facts.types, force: forcing(key) }
+  const types = new Map(Array.from(facts.types, ([name, type]) => [foldedName(name), type]))
+  const fit = { types, force: forcing(key) }
   tables.set(name, fit)
   return fit
 }

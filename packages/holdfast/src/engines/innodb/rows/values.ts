@@ -7,6 +7,7 @@ import type { ServerFacts } from '../server.ts'
 import { notSent, tooNarrowFor } from '../sql/charset.ts'
 import { type Fragment, quoteIdentifier, valuesOf } from '../sql/text.ts'
 import { keyValue } from './key-value.ts'
+import { foldedName } from './table-fit.ts'
 
 /** A table, and the connection over which it is used. */
 export interface UsedTable {
@@ -24,7 +25,7 @@ export function keyCondition(
   const refused = (why: string): Error =>
     holdfastError('ROWS_KEY_INVALID', { details: { subject: `${subject}: ${why}` } })
   const conditions = Object.entries(key).map(([column, text]) => {
-    const value = keyValue(text, types.get(column) ?? '')
+    const value = keyValue(text, types.get(foldedName(column)) ?? '')
     if ('expected' in value) throw refused(`${value.expected} expected`)
     const narrow = tooNarrowFor(text, charsets)
     if (narrow !== undefined) throw refused(notSent(narrow))
@@ -37,7 +38,7 @@ export function keyCondition(
 /** The assignments of an update. @throws OPTION_INVALID */
 export function assignments(set: SetValues, { types, charsets }: UsedTable): readonly Fragment[] {
   return Object.entries(set).map(([column, value]) => {
-    const { text, values } = valueOf(value, types.get(column) ?? '')
+    const { text, values } = valueOf(value, types.get(foldedName(column)) ?? '')
     for (const each of values) {
       const narrow = typeof each === 'string' ? tooNarrowFor(each, charsets) : undefined
       if (narrow !== undefined) throw invalid(`set has a text with ${notSent(narrow)}`)

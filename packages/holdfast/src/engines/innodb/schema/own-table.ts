@@ -1,7 +1,7 @@
 import type { Executor, Statement } from '../../../core/driver.ts'
 import { holdfastError } from '../../../core/errors.ts'
 import { tableText } from '../sql/text.ts'
-import { showTable, tableFacts } from './table-facts.ts'
+import { showTable, tableFacts, unfitTable } from './table-facts.ts'
 
 /** How the row of a name is called: see `rowName`. */
 export const rowNameType = 'VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL'
@@ -55,13 +55,17 @@ export async function assertOwnTable(
   const tables = proven.get(driver) ?? new Set()
   proven.set(driver, tables)
   if (tables.has(text)) return
-  const { isInnodb, isOwn, keys, types } = tableFacts(await executor.query(showTable(text)))
+  const facts = tableFacts(await executor.query(showTable(text)))
+  const { isInnodb, isOwn, keys, types } = facts
   const isFit =
     isInnodb &&
     !isOwn &&
     String(keys[0]) === String(own.key) &&
     Object.entries(own.columns).every(([name, type]) => isOfType(types.get(name), type))
-  if (!isFit) throw holdfastError('ENGINE_TABLE_UNFIT', { details: { subject: own.table } })
+  if (!isFit) {
+    const subject = unfitTable(own.table, facts)
+    throw holdfastError('ENGINE_TABLE_UNFIT', { details: { subject } })
+  }
   tables.add(text)
 }
 

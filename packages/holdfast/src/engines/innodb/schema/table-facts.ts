@@ -20,6 +20,8 @@ export interface TableIndex {
 /** What a table is made of, as far as locks depend on it. */
 export interface TableFacts {
   readonly isInnodb: boolean
+  /** A table whose engine the session does not show: `sql_mode` ANSI of MySQL, which no statement can put aside. */
+  readonly hidesEngine: boolean
   /** A table of one session, or a view. */
   readonly isOwn: boolean
   /**
@@ -64,6 +66,9 @@ export function tableFacts([row]: readonly Row[]): TableFacts {
   }
   return {
     isInnodb: options.some((option) => /^ENGINE=InnoDB$/i.test(option)),
+    hidesEngine:
+      typeof text === 'string' &&
+      !options.some((option) => option.toUpperCase().startsWith('ENGINE=')),
     isOwn: typeof text !== 'string' || /^CREATE\s+TEMPORARY\b/i.test(text),
     keys,
     indexes,
@@ -71,6 +76,17 @@ export function tableFacts([row]: readonly Row[]): TableFacts {
     charset: options.map((option) => /^CHARSET=(\w+)$/i.exec(option)?.[1]).find(Boolean),
   }
 }
+
+/** A table that is refused, as errors name it. */
+export function unfitTable(
+  subject: string,
+  { hidesEngine }: Pick<TableFacts, 'hidesEngine'>,
+): string {
+  return hidesEngine ? `${subject}: ${engineHidden}` : subject
+}
+
+export const engineHidden =
+  'sql_mode ANSI of MySQL does not show its engine; set ANSI_QUOTES and the other parts of ANSI instead'
 
 /** MySQL may be told to pass an index over, MariaDB as well. */
 const unusable = /^(?:INVISIBLE|IGNORED)$/

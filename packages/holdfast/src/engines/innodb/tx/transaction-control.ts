@@ -3,7 +3,7 @@ export type TransactionControl = 'begin' | 'end'
 
 /** Without one of these words a text controls nothing, and nothing more is read. Most texts have none. */
 const anyWord =
-  /\b(?:begin|start|commit|rollback|xa|create|alter|drop|truncate|rename|grant|revoke|lock|unlock|analyze|backup|role|optimize|repair|check|cache|load|flush|reset|install|uninstall|change|stop|purge|shutdown|autocommit|password|import|clone)\b/i
+  /(?:\b|\/\*M?!\d+)(?:begin|start|commit|rollback|xa|create|alter|drop|truncate|rename|grant|revoke|lock|unlock|analyze|backup|role|optimize|repair|check|cache|load|flush|reset|install|uninstall|change|stop|purge|shutdown|autocommit|password|import|clone)\b/i
 
 /**
  * Whether a text begins or ends a transaction: BEGIN, COMMIT and the like, and what MariaDB and MySQL commit before
@@ -56,7 +56,10 @@ const opaque = /^(?:call|execute|prepare|begin|if|case|loop|while|repeat|for)\b/
  */
 export function isOpaque(text: string, quotes: Quotes = {}): boolean {
   if (new Set(controlsIn(text, quotes)).size > 1) return true
-  if (!/\b(?:call|execute|prepare|begin|if|case|loop|while|repeat|for)\b/i.test(text)) return false
+  if (
+    !/(?:\b|\/\*M?!\d+)(?:call|execute|prepare|begin|if|case|loop|while|repeat|for)\b/i.test(text)
+  )
+    return false
   return readingsOf(text, quotes).some((reading) => {
     for (const words of statementsOf(text, reading))
       if (opaque.test(beginningOf(words))) return true
@@ -144,7 +147,7 @@ const pieces = (reading: Reading): RegExp => {
       : `${quote}(?:[^${quote}]|${quote}${quote})*(?:${quote}|$)`
   const parts = [
     String.raw`\s+`,
-    String.raw`--(?=\s|$)[^\n]*`,
+    String.raw`--(?=[\s\u0000-\u001f]|$)[^\n]*`,
     '#[^\\n]*',
     String.raw`\/\*M?!\d*`,
     String.raw`\/\*[^]*?(?:\*\/|$)`,

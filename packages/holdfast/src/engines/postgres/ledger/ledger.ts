@@ -4,11 +4,13 @@ import { blockerColumns } from '../tx/activity.ts'
 import { quoteIdentifier } from '../sql/identifier.ts'
 import { isMarked } from '../tx/join-marker.ts'
 import { eq } from '../sql/operators.ts'
+import { columnsOfNew, type NewLine, NewLinesStatement } from './new-lines.ts'
 
 /** How many parameters the functions take; the types are the functions'. */
 export const columnsOfMany = 21
 export const columnsOfPlain = 14
 const valuesOfOne = 17
+const valuesOfDebit = 7
 
 function placeholders(count: number): string {
   return Array.from({ length: count }, (_, at) => `$${at + 1}`).join(', ')
@@ -16,10 +18,14 @@ function placeholders(count: number): string {
 
 /** The entrances to the ledger of one schema: any lines, many plain ones, one plain one. */
 export interface LedgerCalls {
+  /** For `apply_new`, whose ids nobody knows yet. */
+  fresh(lines: readonly NewLine[]): Statement
   /** One array literal per parameter of `apply_plain`, which leaves out what is not plain. */
   plain(columns: readonly (string | null)[], scopes: readonly Scope[]): Statement
   /** One array literal per parameter of `apply`. */
   many(columns: readonly (string | null)[], scopes: readonly Scope[]): Statement
+  /** One value per parameter of `apply_debit`. */
+  debit(values: readonly Value[], scopes: readonly Scope[]): Statement
   /** One value per parameter of `apply_one`. */
   one(values: readonly Value[], scopes: readonly Scope[]): Statement
 }
@@ -41,30 +47,34 @@ type Where =
   /** In the caller's: they do nothing and answer null unless `joinMarker` came just before. */
   | 'marked'
 
+/** A statement without its values. */
+type Called = Required<Pick<Statement, 'text' | 'columns' | 'name'>>
+
 export function ledgerCalls(schema: string, where: Where): LedgerCalls {
   const name = quoteIdentifier(schema)
-  const statement = (
-    call: string,
-    label: string,
-  ): ((values: readonly Value[], scopes: readonly Scope[]) => Statement) => {
+  const called = (call: string, label: string): Called => {
     const answers: Readonly<Record<Where, string>> = {
       alone: `CASE WHEN pg_catalog.set_config('lock_timeout', '${sharedLockMs}', true) IS NOT NULL THEN ${call} END`,
       joined: call,
       marked: `CASE WHEN ${isMarked} THEN ${call} END`,
     }
     const text = `SELECT ${answers[where]} AS answer, pg_catalog.pg_backend_pid()::pg_catalog.text AS pid`
-    return (values, scopes) => ({
-      text,
-      values,
-      scopes,
-      columns,
-      name: `ledger_${label}_${where}`,
-    })
+    return { text, columns, name: `ledger_${label}_${where}` }
   }
+  const statement = (
+    call: string,
+    label: string,
+  ): ((values: readonly Value[], scopes: readonly Scope[]) => Statement) => {
+    const how = called(call, label)
+    return (values, scopes) => ({ ...how, values, scopes })
+  }
+  const fresh = called(`${name}.apply_new(${placeholders(columnsOfNew)})`, 'new')
   // No casts: there is one function of that name, and each cast would be looked up in every call.
   return {
+    fresh: (lines) => new NewLinesStatement(fresh, lines),
     plain: statement(`${name}.apply_plain(${placeholders(columnsOfPlain)})`, 'plain'),
     many: statement(`${name}.apply(${placeholders(columnsOfMany)})`, 'many'),
+    debit: statement(`${name}.apply_debit(${placeholders(valuesOfDebit)})`, 'debit'),
     one: statement(`${name}.apply_one(${placeholders(valuesOfOne)})`, 'one'),
   }
 }
@@ -98,38 +108,3 @@ export function accountLockers(
     scopes,
   }
 }
-
-/** An array as PostgreSQL reads it, put together element by element. */
-export class ArrayLiteral {
-  #elements = ''
-  #empty = true
-  #used = false
-
-  /** A number, a UUID or another value that needs no quotes. */
-  plain(value: string | number | undefined): void {
-    this.#add(value === undefined ? undefined : `${value}`)
-  }
-
-  text(value: string | undefined): void {
-    this.#add(
-      value === undefined
-        ? undefined
-        : special.test(value)
-          ? `"${value.replaceAll(/["\\]/g, '\\$&')}"`
-          : `"${value}"`,
-    )
-  }
-
-  /** Null if no element has a value: a column of nulls. */
-  literal(): string | null {
-    return this.#used ? `{${this.#elements}}` : null
-  }
-
-  #add(element: string | undefined): void {
-    if (element !== undefined) this.#used = true
-    this.#elements += this.#empty ? (element ?? 'NULL') : `,${element ?? 'NULL'}`
-    this.#empty = false
-  }
-}
-
-const special = /["\\]/

@@ -1,5 +1,5 @@
 import type { Statement } from '../../../core/driver.ts'
-import { quoteIdentifier } from '../sql/identifier.ts'
+import { quoteIdentifier, quoteLiteral } from '../sql/identifier.ts'
 import { parameters, type ParameterType } from '../sql/parameter.ts'
 import { eq, plus, times } from '../sql/operators.ts'
 
@@ -105,7 +105,15 @@ export function peekAt(schema: string, line: PeekLine): Statement {
   }
 }
 
-/** What a book was declared as; see `sql/app/declare_book.sql`. */
+/** Whether this schema has `apply_debit` and we may use it: inside of a transaction that cannot be found out by trying. */
+function mayDebit(schema: string): string {
+  const [uuid, text] = ['pg_catalog.uuid', 'pg_catalog.text']
+  const types = ['smallint', uuid, uuid, 'bigint', 'bigint', text, text].join(', ')
+  const name = quoteLiteral(`${quoteIdentifier(schema)}.apply_debit(${types})`)
+  return `pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(${name}), 'EXECUTE')::pg_catalog.int4::pg_catalog.text`
+}
+
+/** What a book was declared as; see `sql/app/declare_book.sql`. Answers also, as `debits`, whether `apply_debit` is there. */
 export function declareBook(
   schema: string,
   book: string,
@@ -113,7 +121,7 @@ export function declareBook(
   scopes: readonly number[],
 ): Statement {
   return {
-    text: call(schema, 'declare_book', ['text', 'text']),
+    text: `${call(schema, 'declare_book', ['text', 'text'])}, ${mayDebit(schema)} AS debits`,
     values: [book, declaration],
     scopes,
   }

@@ -49,7 +49,7 @@ class AdvisoryTaking<Tx> implements Taking<Tx> {
     if (opened === undefined) return await this.#ask(transaction, this.#request(terms))
     // What was sent together with BEGIN is in the transaction that BEGIN opened.
     const rows = await opened
-    const answer = answerIn(rows)
+    const answer = { ...answerIn(rows), withBegin: true }
     if (answer.refused !== undefined || terms.attempt || answer.complete)
       return await this.#proven(transaction, answer)
     const request = this.#request(terms)

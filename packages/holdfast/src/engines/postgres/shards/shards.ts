@@ -39,7 +39,8 @@ export function checkedStatement(
   statement: Statement,
   buckets: readonly number[],
 ): Statement {
-  const { name, scopes: _, ...rest } = statement
+  // What is packed has no room for one value more.
+  const { name, scopes: _, packed: __, ...rest } = statement
   return {
     ...rest,
     text: checkedText(schema, statement),

@@ -1,4 +1,5 @@
 import type { Driver, Row, Transaction } from '../../../core/driver.ts'
+import { keyLost } from '../../../core/errors/key-lost.ts'
 import { holdfastError } from '../../../core/errors.ts'
 import { displayName } from '../../../core/table-name.ts'
 import type { WaitTerms } from '../../../core/options/wait.ts'
@@ -74,6 +75,7 @@ async function theRow<Tx>(
 /** The part of rows of SQLite: whoever writes has all of them. */
 export const sqliteRows: RowEngine = {
   of: 'sqlite',
+  foldsNames: true,
   async lock(driver, transaction, { target, keys, wait, columns, versionColumn }) {
     await hold(driver, transaction, target, wait)
     const found = []
@@ -99,7 +101,9 @@ export const sqliteRows: RowEngine = {
     if (affectedBy(changed) === 0) return []
     // As a trigger may have left it, which RETURNING does not show.
     const after = await read(transaction, { target, key, columns })
-    return after === undefined ? [] : [after]
+    // By `set`, or by a trigger. It is no conflict: the change is there, and is saved unless it is rolled back.
+    if (after === undefined) throw keyLost(displayName(target.table))
+    return [after]
   },
   read: (_, transaction, call) => read(transaction, call),
   readWithin: (_, transaction, { target, key, columns }) =>

@@ -118,4 +118,4 @@ eachInnodb((place) => {
     const deleting = hf.claims({ ...jobs.options, deleteDone: true })
     expect((await deleting.check()).map(({ code }) => code)).toEqual(['privilege-missing'])
   })
-})
+}, 'the server')

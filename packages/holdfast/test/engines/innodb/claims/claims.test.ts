@@ -333,4 +333,4 @@ eachInnodb((place) => {
     await expect(claiming).rejects.toMatchObject({ code: 'COMMIT_UNKNOWN' })
     expect(await jobs.states()).toBe('done,pending,claimed')
   })
-})
+}, 'the server')

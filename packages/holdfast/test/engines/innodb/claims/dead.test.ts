@@ -72,4 +72,4 @@ eachInnodb((place) => {
     })
     expect(await jobs.states()).toBe('pending,dead,pending,pending')
   })
-})
+}, 'the server')

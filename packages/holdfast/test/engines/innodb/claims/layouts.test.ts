@@ -295,4 +295,4 @@ eachInnodb((place) => {
     const listening = { listen: 'news', handler: async () => 1 }
     await expect(hf.claims(jobs.options).run(listening)).rejects.toEqual(refused('listen'))
   })
-})
+}, 'the server')

@@ -63,4 +63,4 @@ eachInnodb((place) => {
     await outside.release()
     expect(await jobs.states()).toBe('pending')
   })
-})
+}, 'the server')

@@ -124,4 +124,4 @@ eachInnodb((place) => {
       { status: 'done', attempts: 2 },
     ])
   })
-})
+}, 'the server')

@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm'
 import { int, mysqlTable } from 'drizzle-orm/mysql-core'
 import { drizzle, type MySql2Database } from 'drizzle-orm/mysql2'
 import { createPool } from 'mysql2'
+import { createConnection } from 'mysql2/promise'
 import { beforeEach, describe, expect, inject, test } from 'vitest'
 import { fromDrizzleMysql } from '../../../../src/drivers/drizzle-mysql.ts'
 import { createHoldfast, lockKey, migrate } from '../../../../src/mysql.ts'
@@ -86,6 +87,17 @@ describe.each(inject('innodbServers'))('$name', ({ url: serverUrl }) => {
         code: 'TX_NESTED',
       })
     })
+  })
+
+  test('a database on a single connection opens no transactions, and is told a pool', async () => {
+    const connection = await createConnection({ uri: database.url() })
+    const db = drizzle(connection) as unknown as MySql2Database
+    const hf = createHoldfast(fromDrizzleMysql(db))
+    await expect(hf.guard(key, async () => 1)).rejects.toMatchObject({
+      code: 'DRIVER_HANDLE_INVALID',
+      message: expect.stringContaining('make it on a pool of mysql2') as string,
+    })
+    await connection.end()
   })
 
   test('what a statement was refused with is told, and not what Drizzle wraps around it', async () => {

@@ -85,6 +85,16 @@ eachInnodb((place) => {
       expect(() => fromMysql2(callback as never)).toThrow(refused)
       expect(() => fromMariadb(callback.promise() as never)).toThrow(refused)
       expect(() => fromMysql2('mysql://localhost' as never)).toThrow(refused)
+      const connection = await new Promise<object>((resolve, reject) => {
+        callback.getConnection((error, taken) => (error ? reject(error) : resolve(taken)))
+      })
+      // Before anything is sent on it.
+      const hf = createHoldfast(fromMysql2(callback.promise()))
+      const acquiring = hf.locks.acquire(connection as never, lockKey('a', 1))
+      await expect(acquiring).rejects.toMatchObject({
+        code: 'DRIVER_HANDLE_INVALID',
+        message: expect.stringContaining('pass connection.promise()') as string,
+      })
       callback.end(() => undefined)
       await using pool = place.pool()
       expect(() => pool.driver.join({} as never)).toThrow(refused)

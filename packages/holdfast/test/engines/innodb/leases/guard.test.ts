@@ -323,4 +323,4 @@ eachInnodb((place) => {
       expect(await renewing).toBe(true)
     })
   })
-})
+}, 'the server')

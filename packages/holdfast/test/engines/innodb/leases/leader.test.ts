@@ -108,4 +108,4 @@ eachInnodb((place) => {
     const bySession = other.leader({ name, session } as never).run(async () => undefined)
     await expect(bySession).rejects.toMatchObject({ code: 'ENGINE_NOT_OFFERED' })
   })
-})
+}, 'the server')

@@ -279,4 +279,4 @@ eachInnodb((place) => {
     await using lease = await hf.leases.tryAcquire(name)
     expect(lease).toBeDefined()
   })
-})
+}, 'the server')

@@ -379,4 +379,4 @@ eachInnodb((place) => {
       await tx.release()
     })
   })
-})
+}, 'the server')

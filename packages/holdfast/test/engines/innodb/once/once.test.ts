@@ -405,4 +405,4 @@ eachInnodb((place) => {
     expect(await hf.once(key, work(key, 'first'))).toMatchObject({ result: { by: 'first' } })
     expect(await effects(key)).toBe(1)
   })
-})
+}, 'the server')

@@ -12,7 +12,7 @@ eachInnodb((place) => {
     await session.all(
       `CREATE TABLE account (
          id INT NOT NULL PRIMARY KEY, code VARCHAR(20) NOT NULL, part INT NOT NULL, v INT NOT NULL,
-         note TEXT, body JSON, version BIGINT NOT NULL DEFAULT 1,
+         note TEXT, body JSON, bits BIT(8), version BIGINT NOT NULL DEFAULT 1,
          UNIQUE KEY by_code (code), UNIQUE KEY by_both (part, code), KEY by_v (v),
          UNIQUE KEY by_beginning (note(10)))
        ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
@@ -238,6 +238,43 @@ eachInnodb((place) => {
     ).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })
 
+  test('a change that takes the row its key away is no conflict: the change is there', async () => {
+    await using pool = place.pool()
+    const rows = rowsOf(pool)
+    const body = async (tx: Handle): Promise<void> => {
+      await rows.updateVersioned(tx, 'account', 1, { version: 1, set: { id: 1, v: 11 } })
+      const told = rows.updateVersioned(tx, 'account', 1, { version: 2, set: { id: 91, v: 12 } })
+      await expect(told).rejects.toThrow(/ROWS_KEY_INVALID.*was changed.*roll back/)
+      expect(await pool.rows(tx, 'SELECT v FROM account WHERE id = 91')).toEqual([{ v: 12 }])
+      await told
+    }
+    await expect(inside(pool, body)).rejects.toMatchObject({ code: 'ROWS_KEY_INVALID' })
+    await using session = await place.session()
+    expect(await session.rows('SELECT id FROM account WHERE v = 12 OR id = 91')).toEqual([])
+  })
+
+  test('names of columns are found in any case, as the server finds them', async () => {
+    await using pool = place.pool()
+    const rows = rowsOf(pool)
+    await inside(pool, async (tx) => {
+      const { rows: found } = await rows.lock(tx, 'account', [2], { keyColumns: ['ID'] })
+      expect(found).toMatchObject([{ id: 2 }])
+      const change = { version: 1, set: { VERSION: 40 } }
+      await expect(rows.updateVersioned(tx, 'account', 2, change)).rejects.toThrow(
+        /set names the version column/,
+      )
+      const row = await rows.updateVersioned(tx, 'account', 2, {
+        version: 1,
+        set: { BITS: 5n },
+        columns: ['v', 'version'],
+      })
+      expect(Number(row['version'])).toBe(2)
+      expect(await pool.rows(tx, 'SELECT HEX(bits) AS n FROM account WHERE id = 2')).toEqual([
+        { n: '5' },
+      ])
+    })
+  })
+
   test('optimistic changes are made again until each has had its turn', async () => {
     await using pool = place.pool(4)
     const rows = rowsOf(pool)
@@ -390,4 +427,4 @@ eachInnodb((place) => {
       await session.rows('DROP TRIGGER keeps')
     }
   })
-})
+}, 'the server')

@@ -354,4 +354,4 @@ eachInnodb((place) => {
       code: 'SCHEMA_MISSING',
     })
   })
-})
+}, 'the server')

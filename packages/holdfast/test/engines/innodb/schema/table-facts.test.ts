@@ -16,7 +16,10 @@ const written = [
 ]
 /** Settings of a session that change how the server writes and reads a table. */
 const modes = ['', 'ANSI_QUOTES', 'NO_BACKSLASH_ESCAPES', 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES']
+/** What ANSI stands for, without ANSI itself. */
+const partsOfAnsi = 'REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY'
 const modesOfMariadb = [
+  'ANSI',
   'ORACLE',
   'MSSQL',
   'POSTGRESQL',
@@ -32,7 +35,8 @@ const inQuotes = (text: string): string =>
 const asName = (text: string): string => `\`${text.replaceAll('`', '``')}\``
 
 eachInnodb((place) => {
-  const all = place.server.startsWith('mariadb') ? [...modes, ...modesOfMariadb] : modes
+  const isMysql = place.server.startsWith('mysql')
+  const all = [...modes, partsOfAnsi, ...(isMysql ? [] : modesOfMariadb)]
 
   // MySQL keeps quotes of a CHECK behind backslashes, and cannot open the table where those are no escapes.
   const isUnreadable = (text: string, mode: string): boolean =>
@@ -146,5 +150,24 @@ eachInnodb((place) => {
       )
       expect(Number(changed['version'])).toBe(version + 1)
     })
+
+    test.runIf(isMysql)(
+      'sql_mode ANSI of MySQL hides the engine, and is refused by its name',
+      async () => {
+        await using pool = place.pool(1)
+        const handle = await pool.connect()
+        await handle.query("SET SESSION sql_mode = 'ANSI'")
+        await handle.release()
+        const hf = createHoldfast(pool.driver)
+        const claims = hf.claims({ table: 'item' })
+        for (const call of [
+          () => hf.guard(lockKey('a', 1), async () => 1),
+          () => hf.once('a', async () => 1),
+          () => hf.transaction(async (tx) => hf.rows.lock(tx, 'item', [1])),
+          () => claims.claim(1),
+        ])
+          await expect(call()).rejects.toThrow(/sql_mode ANSI.*set ANSI_QUOTES/s)
+      },
+    )
   })
-})
+}, 'the server')

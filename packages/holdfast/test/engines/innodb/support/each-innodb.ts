@@ -15,10 +15,23 @@ export interface InnodbPlace {
   session(): Promise<InnodbSession>
 }
 
-/** Registers the same tests for each server of this run and each client. */
-export function eachInnodb(body: (place: InnodbPlace) => void): void {
+/** What is under test: how a client is driven, or what our statements do, whoever sends them. */
+type About = 'every client' | 'the server'
+
+/** The clients that the others are built on, one of each. */
+const roots = ['mysql2', 'mariadb'] as const satisfies readonly ClientName[]
+
+/**
+ * Registers the same tests for each server of this run and each client. Of what is about the server a brief run has the
+ * clients that the others are built on.
+ */
+export function eachInnodb(
+  body: (place: InnodbPlace) => void,
+  about: About = 'every client',
+): void {
+  const isBrief = process.env['HOLDFAST_BRIEF'] === '1'
   for (const { name: server, url: serverUrl } of inject('innodbServers')) {
-    for (const client of clientNames) {
+    for (const client of isBrief && about === 'the server' ? roots : clientNames) {
       describe(`${server}, ${client}`, () => {
         const { url } = emptyDatabase(serverUrl)
         body({

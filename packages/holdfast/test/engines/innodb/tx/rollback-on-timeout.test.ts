@@ -1,5 +1,6 @@
 import { type InnodbServer, innodbBinaries, startInnodb } from '@holdfast/testkit'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createHoldfast, type Holdfast, lockKey, migrate } from '../../../../src/mysql.ts'
 import { createTransactions } from '../../../../src/tx/index.ts'
 import { InnodbSession } from '../../../server-behaviour/innodb/support/innodb-session.ts'
 import { type Handle, openClient } from '../support/innodb-clients.ts'
@@ -71,4 +72,55 @@ describe.skipIf(innodbBinaries('mariadb-10') === undefined)('innodb_rollback_on_
     await tx.release()
     expect(await logged()).toEqual([2])
   })
+
+  /** What a call says in a transaction of the caller's behind somebody who has everything, and what is saved if it goes on. */
+  const behind = async (
+    held: string,
+    call: (hf: Holdfast<Handle>, tx: Handle) => Promise<unknown>,
+  ): Promise<unknown> => {
+    await using pool = openClient('mysql2', url)
+    await using other = await InnodbSession.open(url)
+    await migrate(pool.driver)
+    const hf = createHoldfast(pool.driver)
+    await hf.guard(lockKey('seat', 1), async () => undefined)
+    await hf.once('order', async () => undefined, { keep: 1 })
+    await other.all('BEGIN', held)
+    const tx = await pool.connect()
+    await tx.beginTransaction()
+    await tx.query('INSERT INTO log VALUES (1)')
+    const told = await call(hf, tx).catch((error: unknown) => error)
+    await other.rows('ROLLBACK')
+    // As a caller does who was told.
+    if (told instanceof Error) await tx.rollback()
+    else {
+      await tx.query('INSERT INTO log VALUES (2)')
+      await tx.commit()
+    }
+    await tx.release()
+    return told
+  }
+
+  test.each<readonly [name: string, held: string, call: Parameters<typeof behind>[1]]>([
+    [
+      'tryAcquire',
+      'SELECT 1 FROM holdfast_lock FOR UPDATE',
+      async (hf, tx) => await hf.locks.tryAcquire(tx, lockKey('seat', 1)),
+    ],
+    [
+      'once that does not wait',
+      'SELECT 1 FROM holdfast_once FOR UPDATE',
+      async (hf, tx) => await hf.once(tx, 'order', async () => undefined, { wait: 'nowait' }),
+    ],
+    [
+      'rows.lock that does not wait',
+      'SELECT 1 FROM t FOR UPDATE',
+      async (hf, tx) => await hf.rows.lock(tx, 't', [1], { wait: 'nowait' }),
+    ],
+  ])(
+    '%s in a transaction of the caller: the error of the server, and nothing saved',
+    async (_, held, call) => {
+      expect(await behind(held, call)).toMatchObject({ errno: 1205 })
+      expect(await logged()).toEqual([])
+    },
+  )
 })

@@ -143,6 +143,53 @@ eachSqlite(tables, (place) => {
       await lease.release()
     })
 
+    describe('an instance that is not over the connection that its function is given is refused', () => {
+      const open = (): ReturnType<typeof openDatabase> => openDatabase(place.client, place.file())
+      const refused = { code: 'DRIVER_HANDLE_INVALID' }
+
+      test("one of the application's own: nothing of the body is saved beside its transaction", async () => {
+        const database = open()
+        const own = orm.over(database)
+        const driver = orm.driver(open, () => own)
+        place.closing(driver)
+        const hf = createHoldfast(driver)
+        const failing = (): Promise<unknown> =>
+          hf.guard(key, async (tx) => {
+            await send(tx, 'SELECT v FROM counter')
+            throw new Error('reached')
+          })
+        await expect(failing()).rejects.toMatchObject(refused)
+        await expect(failing()).rejects.toMatchObject(refused)
+        // The file is free again.
+        await send(own, 'UPDATE counter SET v = v + 1')
+        expect(counted()).toBe(1)
+        database.close()
+      })
+
+      test('a new one each time, over a connection of its own', async () => {
+        const opened: ReturnType<typeof openDatabase>[] = []
+        const driver = orm.driver(open, () => {
+          const database = open()
+          opened.push(database)
+          return orm.over(database)
+        })
+        place.closing(driver)
+        const running = createHoldfast(driver).guard(key, (tx) => send(tx, 'SELECT v FROM counter'))
+        await expect(running).rejects.toMatchObject(refused)
+        for (const each of opened) each.close()
+      })
+
+      test('the one of the first transaction once more', async () => {
+        let first: object | undefined
+        const driver = orm.driver(open, (database) => (first ??= orm.over(database)))
+        place.closing(driver)
+        const hf = createHoldfast(driver)
+        await hf.guard(key, count)
+        await expect(hf.guard(key, count)).rejects.toMatchObject(refused)
+        expect(counted()).toBe(1)
+      })
+    })
+
     test("a handle of the caller's own is refused, and so is what is no instance", async () => {
       const hf = await start()
       const database = openDatabase(place.client, place.file())

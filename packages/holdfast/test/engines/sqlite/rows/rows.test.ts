@@ -113,6 +113,27 @@ eachSqlite(tables, (place) => {
     expect([doc(1)['body'], doc(2)['body']]).toEqual(['one', 'two'])
   })
 
+  test('a change that takes the row its key away is no conflict: the change is there', async () => {
+    const hf = holdfast()
+    const told = hf.transaction(async (tx) => {
+      await hf.rows.updateVersioned(tx, 'doc', 1, { version: 1, set: { id: 1, kind: 'b' } })
+      const lost = hf.rows.updateVersioned(tx, 'doc', 1, { version: 2, set: { id: 91 } })
+      await expect(lost).rejects.toThrow(/ROWS_KEY_INVALID.*was changed.*roll back/)
+      expect(value(tx, 'SELECT count(*) FROM doc WHERE id = 91')).toBe(1)
+      await lost
+    })
+    await expect(told).rejects.toMatchObject({ code: 'ROWS_KEY_INVALID' })
+    expect(doc(1)).toMatchObject({ version: 1, kind: 'a' })
+  })
+
+  test('the version column cannot be set, in whatever case it is written', async () => {
+    const hf = holdfast()
+    const change = { version: 1, set: { VERSION: 40 } }
+    const told = hf.transaction(async (tx) => await hf.rows.updateVersioned(tx, 'doc', 1, change))
+    await expect(told).rejects.toThrow(/set names the version column/)
+    expect(doc(1)).toMatchObject({ version: 1 })
+  })
+
   test.each(['kept', 'put_back'])('a trigger that undoes it is told: %s', async (table) => {
     const hf = holdfast()
     const told = hf.transaction(

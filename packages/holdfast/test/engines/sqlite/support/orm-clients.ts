@@ -19,7 +19,10 @@ export interface OrmHandle {
 export interface OrmClient {
   readonly name: string
   readonly client: ClientName
-  driver(open: () => SqliteDatabase): SqliteDriver<OrmHandle['orm']>
+  driver(
+    open: () => SqliteDatabase,
+    over?: (database: SqliteDatabase) => OrmHandle['orm'],
+  ): SqliteDriver<OrmHandle['orm']>
   /** An instance of the caller's own. */
   over(database: SqliteDatabase): OrmHandle['orm']
   send(orm: object, text: string): Promise<unknown>
@@ -58,7 +61,8 @@ function kysely(client: ClientName): OrmClient {
   return {
     name: 'kysely',
     client,
-    driver: (open) => fromKyselySqlite(open, kyselyOver) as unknown as SqliteDriver<object>,
+    driver: (open, made = kyselyOver) =>
+      fromKyselySqlite(open, made) as unknown as SqliteDriver<object>,
     over: kyselyOver,
     send,
     nested: async (orm, text) =>
@@ -90,7 +94,8 @@ async function drizzle(): Promise<OrmClient> {
   return {
     name: 'drizzle-orm',
     client: 'better-sqlite3',
-    driver: (open) => fromDrizzleSqlite(open, over) as unknown as SqliteDriver<object>,
+    driver: (open, made = over) =>
+      fromDrizzleSqlite(open, made as typeof over) as unknown as SqliteDriver<object>,
     over,
     send,
     nested: async (orm, text) => (orm as Drizzle).transaction((tx) => tx.run(sql.raw(text))),

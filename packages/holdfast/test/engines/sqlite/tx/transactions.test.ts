@@ -1,8 +1,9 @@
+import { renameSync, rmSync } from 'node:fs'
 import { deferred } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import { createTransactions } from '../../../../src/tx/index.ts'
 import { eachSqlite } from '../support/each-sqlite.ts'
-import { type Handle, inTransaction, value } from '../support/sqlite-clients.ts'
+import { type Handle, inTransaction, openHandle, value } from '../support/sqlite-clients.ts'
 
 const tables = [
   'CREATE TABLE log (id INTEGER PRIMARY KEY)',
@@ -296,5 +297,45 @@ eachSqlite(tables, (place) => {
   test('a durable read is refused: there is no standby', async () => {
     const told = createTransactions(place.driver()).run(async () => 1, { durable: true })
     await expect(told).rejects.toMatchObject({ code: 'ENGINE_NOT_OFFERED' })
+  })
+
+  test.each([
+    'CREATE TEMP TABLE log (id INTEGER)',
+    'PRAGMA query_only = 1',
+    'PRAGMA locking_mode = EXCLUSIVE',
+    "ATTACH ':memory:' AS more",
+  ])('what a body leaves on its connection is not for the next one: %s', async (text) => {
+    const tx = createTransactions(place.driver())
+    await tx.run(async (inner) => void inner.exec(text))
+    await tx.run(async (inner) => {
+      expect(inner.prepare('PRAGMA database_list').all()).toHaveLength(1)
+      inner.exec('INSERT INTO log VALUES (1)')
+    })
+    expect(logged(place.open())).toEqual([1])
+  })
+
+  test('a file that another one has taken the place of: what is told to be saved is in the new one', async () => {
+    const driver = place.driver()
+    const tx = createTransactions(driver)
+    const replace = (): void => {
+      const copy = openHandle(place.client, `${place.file()}.new`)
+      copy.exec('PRAGMA journal_mode = WAL; CREATE TABLE log (id INTEGER PRIMARY KEY)')
+      copy.close()
+      for (const end of ['-wal', '-shm']) rmSync(place.file() + end, { force: true })
+      renameSync(`${place.file()}.new`, place.file())
+    }
+    await tx.run(async (inner) => void inner.exec('INSERT INTO log VALUES (1)'))
+    replace()
+    await tx.run(async (inner) => void inner.exec('INSERT INTO log VALUES (2)'))
+    expect(logged(place.open())).toEqual([2])
+    expect(await driver.alone.query({ text: 'SELECT id FROM log', values: [] })).toEqual([
+      { id: 2 },
+    ])
+    const under = tx.run(async (inner) => {
+      inner.exec('INSERT INTO log VALUES (3)')
+      replace()
+    })
+    await expect(under).rejects.toMatchObject({ code: 'ENGINE_FILE_UNFIT' })
+    expect(logged(place.open())).toEqual([])
   })
 })

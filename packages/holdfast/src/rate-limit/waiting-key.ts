@@ -1,0 +1,100 @@
+import type { LimitKey, Taking } from '../engines/postgres/rate-limit/rate-limit.ts'
+import type { Terms } from './terms.ts'
+import { granted, type KeyAnswer, leftOf, type LimitVerdict, refused } from './verdict.ts'
+
+/** One call that somebody waits for. */
+export interface Call {
+  readonly cost: number
+  /** When nobody waits for it any longer, unless it is on its way; by the clock that only goes forward. */
+  readonly ends: number
+  readonly resolve: (verdict: LimitVerdict) => void
+  readonly reject: (error: unknown) => void
+  /** It is part of the amount that is asked for. */
+  isAsked: boolean
+}
+
+/**
+ * Calls of one key that wait together. They are asked for as one amount, which is granted as a whole or not at all. What
+ * the database says is left decides who of them is refused, and who is asked for once more.
+ */
+export class WaitingKey implements Taking {
+  readonly id: LimitKey
+  readonly terms: Terms
+  readonly #isRate: boolean
+  #calls: Call[] = []
+  /** The costs of those that are asked for, in the unit of the table. */
+  amount = 0
+  /** What was left when the database was asked last. */
+  #room: number
+
+  constructor(id: LimitKey, terms: Terms, isRate: boolean) {
+    this.id = id
+    this.terms = terms
+    this.#isRate = isRate
+    this.#room = leftOf(terms, 0)
+  }
+
+  get most(): number {
+    return this.terms.most
+  }
+
+  get size(): number {
+    return this.#calls.length
+  }
+
+  add(call: Call): void {
+    this.#calls.push(call)
+  }
+
+  /** Those of another one for the same key, which came later. */
+  take(later: WaitingKey): void {
+    this.#calls.push(...later.#calls)
+    later.#calls = []
+  }
+
+  /** Chooses who is asked for: whoever fits, in the order in which they came. At least one is. */
+  choose(): void {
+    let total = 0
+    for (const call of this.#calls) {
+      call.isAsked = call.cost <= this.#room - total
+      if (call.isAsked) total += call.cost
+    }
+    const [first] = this.#calls
+    if (total === 0 && first !== undefined) {
+      first.isAsked = true
+      total = first.cost
+    }
+    this.amount = total * this.terms.unit
+  }
+
+  /** Tells everybody whose answer is known by now; whether somebody is left. */
+  answer({ ok, clockUs, used }: KeyAnswer): boolean {
+    const { terms } = this
+    this.#room = leftOf(terms, used)
+    let by = used - this.amount
+    const left: Call[] = []
+    for (const call of this.#calls) {
+      const { cost } = call
+      if (ok && call.isAsked) {
+        by += cost * terms.unit
+        call.resolve(granted(terms, this.#isRate, { clockUs, used: by }))
+      } else if (cost <= this.#room) left.push(call)
+      else call.resolve(refused(terms, this.#isRate, { clockUs, used }, cost))
+    }
+    this.#calls = left
+    return left.length > 0
+  }
+
+  /** Takes out those whose time is up, and tells them why; whether somebody is left. */
+  refuseLate(now: number, reason: () => Error): boolean {
+    const late = this.#calls.filter(({ ends }) => ends <= now)
+    if (late.length > 0) this.#calls = this.#calls.filter(({ ends }) => ends > now)
+    for (const { reject } of late) reject(reason())
+    return this.#calls.length > 0
+  }
+
+  reject(error: unknown): void {
+    for (const { reject } of this.#calls) reject(error)
+    this.#calls = []
+  }
+}
