@@ -12,10 +12,11 @@ export {
   innodbBinaries,
   type InnodbServerName,
   innodbServerNames,
+  innodbServersOfRun,
 } from './servers/innodb-binaries.ts'
 export { replaceThere } from './replace-there.ts'
 export { resetSocket } from './reset-socket.ts'
-export { ends, sample } from './sample.ts'
+export { ends, inTurn, rounds, sample } from './sample.ts'
 export { sendSignal } from './send-signal.ts'
 export {
   defaultVersion,

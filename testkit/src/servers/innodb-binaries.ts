@@ -11,6 +11,10 @@ export const innodbServerNames: readonly InnodbServerName[] = [
   'mysql-9',
 ]
 
+/** What the tests of this run start if it is installed: MariaDB 10.11, or with `HOLDFAST_ENGINES=all` each of them. */
+export const innodbServersOfRun: readonly InnodbServerName[] =
+  process.env['HOLDFAST_ENGINES'] === 'all' ? innodbServerNames : innodbServerNames.slice(0, 1)
+
 /** How a server is run. */
 export interface InnodbBinaries extends ServerProgram {
   readonly name: InnodbServerName

@@ -2,7 +2,7 @@ import {
   innodbBinaries,
   type InnodbServer,
   type InnodbServerName,
-  innodbServerNames,
+  innodbServersOfRun,
   startInnodb,
 } from '@holdfast/testkit'
 import { createPool, type Pool } from 'mysql2/promise'
@@ -29,8 +29,7 @@ export function eachOwnServer(
   body: (place: OwnServer) => void,
   settings: Readonly<Record<string, string>> = {},
 ): void {
-  const all = process.env['HOLDFAST_ENGINES'] === 'all'
-  for (const name of all ? innodbServerNames : innodbServerNames.slice(0, 1)) {
+  for (const name of innodbServersOfRun) {
     describe.skipIf(innodbBinaries(name) === undefined)(`${name}`, () => {
       let running: InnodbServer | undefined
       let database = ''

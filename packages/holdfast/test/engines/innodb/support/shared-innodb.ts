@@ -1,7 +1,7 @@
 import {
   innodbBinaries,
   type InnodbServer,
-  innodbServerNames,
+  innodbServersOfRun,
   startInnodb,
 } from '@holdfast/testkit'
 import type { TestProject } from 'vitest/node'
@@ -20,10 +20,8 @@ declare module 'vitest' {
 
 /** A MariaDB 10.11; with HOLDFAST_ENGINES=all one of each product and version that is installed. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const wanted =
-    process.env['HOLDFAST_ENGINES'] === 'all' ? innodbServerNames : innodbServerNames.slice(0, 1)
   const servers: InnodbServer[] = []
-  for (const name of wanted) {
+  for (const name of innodbServersOfRun) {
     if (innodbBinaries(name) === undefined)
       process.stderr.write(`!!! ${name} is not installed, so its tests do not run\n`)
     else servers.push(await startInnodb(name))
