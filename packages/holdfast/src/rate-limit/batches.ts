@@ -1,3 +1,4 @@
+import type { Crowd } from '../core/activity.ts'
 import type { Executor } from '../core/driver.ts'
 import { holdfastError, isHoldfastError } from '../core/errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
@@ -10,7 +11,7 @@ import { askAgain } from '../tx/ask-again.ts'
 import { byPlace } from './limit-key.ts'
 import type { Terms } from './terms.ts'
 import { answersIn, type LimitVerdict } from './verdict.ts'
-import { WaitingKey } from './waiting-key.ts'
+import { Call, WaitingKey } from './waiting-key.ts'
 
 /** How calls outside a transaction are sent. */
 export interface BatchSettings {
@@ -62,17 +63,18 @@ export class Batches {
     this.#settings = settings
   }
 
-  submit(id: LimitKey, terms: Terms, cost: number): Promise<LimitVerdict> {
-    return new Promise((resolve, reject) => {
-      if (this.#calls >= mostCalls) {
-        const details = { waiting: this.#calls, subject: this.#settings.name }
-        throw holdfastError('RATE_LIMIT_OVERLOADED', { details })
-      }
-      this.#calls += 1
-      const ends = performance.now() + this.#settings.waitMs
-      this.#waitingFor(id, terms).add({ cost, ends, resolve, reject, isAsked: false })
-      this.#wake()
-    })
+  /** `crowd`: for a call that was asked for in the short way. @throws RATE_LIMIT_OVERLOADED at once */
+  submit(id: LimitKey, terms: Terms, cost: number, crowd?: Crowd): Promise<LimitVerdict> {
+    if (this.#calls >= mostCalls) {
+      const details = { waiting: this.#calls, subject: this.#settings.name }
+      throw holdfastError('RATE_LIMIT_OVERLOADED', { details })
+    }
+    this.#calls += 1
+    const call = new Call(cost, performance.now() + this.#settings.waitMs, crowd)
+    this.#waitingFor(id, terms).add(call)
+    crowd?.begun()
+    this.#wake()
+    return call.verdict
   }
 
   /** What the same turn of the event loop asks for goes out together. */
@@ -184,7 +186,7 @@ export class Batches {
   #fail(batch: readonly WaitingKey[], error: unknown): void {
     for (const waiting of batch) {
       this.#calls -= waiting.size
-      waiting.reject(error)
+      waiting.fail(error)
     }
   }
 

@@ -1,3 +1,4 @@
+import { type ShortWay, withShortWay } from '../core/activity.ts'
 import { durationMs, type Duration } from '../core/options/duration.ts'
 import type { Driver } from '../core/driver.ts'
 import { assertDriver } from '../core/client-kind.ts'
@@ -189,19 +190,37 @@ export function createRateLimit<Tx>(
     const [id, text] = idOf(key, scope)
     const asked = termsOf(text)
     const its = asked instanceof Promise ? await asked : asked
+    if (tx !== undefined) {
+      try {
+        return await takeJoined(tx, id, its, cost)
+      } catch (error) {
+        throw schemaMissing(error) ?? error
+      }
+    }
+    // A second connection could wait for what this transaction holds, for ever.
+    assertNotNested(driver)
+    return await submit(id, its, cost)
+  }
+
+  /** What is asked for most of the time: nothing but a key and a number. */
+  const shortly: ShortWay = (args, crowd) => {
+    const [key, cost = 1] = args
+    if (constant === undefined || args.length > 2 || typeof key !== 'string') return undefined
+    if (driver.shards !== undefined || !Number.isSafeInteger(cost) || (cost as number) < 1)
+      return undefined
     try {
-      if (tx !== undefined) return await takeJoined(tx, id, its, cost)
-      // A second connection could wait for what this transaction holds, for ever.
+      const [id] = idOf(key, undefined)
       assertNotNested(driver)
-      return await submit(id, its, cost)
-    } catch (error) {
-      throw schemaMissing(error) ?? error
+      return submit(id, constant, cost as number, crowd)
+    } catch {
+      // Refused before anything was done. The longer way says why, where it was asked for.
+      return undefined
     }
   }
 
   return {
     name,
-    consume,
+    consume: withShortWay(consume, shortly),
     async peek(...args: readonly unknown[]) {
       const [tx, key, rest] = calledWith<Tx>(args)
       const { scope, cost = 1 } = optionsGiven(rest as LimitPeekOptions | undefined, peekOptions)
@@ -247,7 +266,7 @@ function submitting<Tx>(
   settings: ConstructorParameters<typeof Batches>[2],
 ): Batches['submit'] {
   const single = new Batches(alone, statement, settings)
-  if (shards === undefined) return (id, terms, cost) => single.submit(id, terms, cost)
+  if (shards === undefined) return (...call) => single.submit(...call)
   const batches = new Map<string, Batches>()
   return (id, terms, cost) =>
     shards.routed([id.bucket], (primary, executor) => {

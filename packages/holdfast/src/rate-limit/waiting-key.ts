@@ -1,16 +1,44 @@
+import type { Crowd } from '../core/activity.ts'
+import { failedAtCaller } from '../core/errors/at-caller.ts'
 import type { LimitKey, Taking } from '../engines/postgres/rate-limit/rate-limit.ts'
+import { schemaMissing } from '../engines/postgres/sql/call-function.ts'
 import type { Terms } from './terms.ts'
 import { granted, type KeyAnswer, leftOf, type LimitVerdict, refused } from './verdict.ts'
 
-/** One call that somebody waits for. */
-export interface Call {
+/** One call that somebody waits for: one object and one promise, since there are very many. */
+export class Call {
   readonly cost: number
   /** When nobody waits for it any longer, unless it is on its way; by the clock that only goes forward. */
   readonly ends: number
-  readonly resolve: (verdict: LimitVerdict) => void
-  readonly reject: (error: unknown) => void
+  readonly verdict: Promise<LimitVerdict>
   /** It is part of the amount that is asked for. */
-  isAsked: boolean
+  isAsked = false
+  readonly #resolve: (verdict: LimitVerdict | Promise<never>) => void
+  readonly #reject: (error: unknown) => void
+  /** Who is told that it is over, and makes of a failure what its caller is told; see `ShortWay`. */
+  readonly #crowd: Crowd | undefined
+
+  constructor(cost: number, ends: number, crowd: Crowd | undefined) {
+    const { promise, resolve, reject } = Promise.withResolvers<LimitVerdict>()
+    this.cost = cost
+    this.ends = ends
+    this.verdict = promise
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#crowd = crowd
+  }
+
+  answer(verdict: LimitVerdict): void {
+    this.#crowd?.over()
+    this.#resolve(verdict)
+  }
+
+  fail(error: unknown): void {
+    const told = schemaMissing(error) ?? error
+    if (this.#crowd === undefined) return this.#reject(told)
+    this.#crowd.over()
+    this.#resolve(failedAtCaller(told))
+  }
 }
 
 /**
@@ -77,9 +105,9 @@ export class WaitingKey implements Taking {
       const { cost } = call
       if (ok && call.isAsked) {
         by += cost * terms.unit
-        call.resolve(granted(terms, this.#isRate, { clockUs, used: by }))
+        call.answer(granted(terms, this.#isRate, { clockUs, used: by }))
       } else if (cost <= this.#room) left.push(call)
-      else call.resolve(refused(terms, this.#isRate, { clockUs, used }, cost))
+      else call.answer(refused(terms, this.#isRate, { clockUs, used }, cost))
     }
     this.#calls = left
     return left.length > 0
@@ -89,12 +117,12 @@ export class WaitingKey implements Taking {
   refuseLate(now: number, reason: () => Error): boolean {
     const late = this.#calls.filter(({ ends }) => ends <= now)
     if (late.length > 0) this.#calls = this.#calls.filter(({ ends }) => ends > now)
-    for (const { reject } of late) reject(reason())
+    for (const call of late) call.fail(reason())
     return this.#calls.length > 0
   }
 
-  reject(error: unknown): void {
-    for (const { reject } of this.#calls) reject(error)
+  fail(error: unknown): void {
+    for (const call of this.#calls) call.fail(error)
     this.#calls = []
   }
 }

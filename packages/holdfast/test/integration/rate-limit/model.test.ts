@@ -55,6 +55,8 @@ const command = fc.record({
   /** Made at once: they share a statement. */
   costs: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 6 }),
   limit: fc.constantFrom(4, 7, 7, 7, 12),
+  /** By a limit that is declared as a number: then calls go the short way. */
+  isFixed: fc.boolean(),
   /** In steps of the span; below zero the clock is set back. */
   steps: fc.constantFrom(0, 0, 0, 0, 0.1, 0.5, 1, 1, 3, -0.1, -0.5, -1, -4),
 })
@@ -70,14 +72,13 @@ async function play(
 ): Promise<void> {
   let limit = 7
   const hf = fixture.create({ schema })
-  const real: RateLimit<unknown> = hf.rateLimit({
-    name: fresh(),
-    limit: () => limit,
-    ...given,
-  } as RateLimitOptions)
+  const name = fresh()
+  const declared = (by: RateLimitOptions['limit']): RateLimit<unknown> =>
+    hf.rateLimit({ name, limit: by, ...given } as RateLimitOptions)
+  const real = declared(() => limit)
   const model = new LimitModel(span)
   let nowUs = firstUs
-  for (const { act, key: number, costs, limit: newLimit, steps } of commands) {
+  for (const { act, key: number, costs, limit: newLimit, isFixed, steps } of commands) {
     const key = `key-${number}`
     limit = newLimit
     nowUs += Math.round(steps * stepUs)
@@ -94,7 +95,8 @@ async function play(
         expected(model.peek(key, cost, limit, nowUs), limit),
       )
     } else {
-      const answers = await Promise.all(costs.map((cost) => real.consume(key, cost)))
+      const asked = isFixed ? declared(limit) : real
+      const answers = await Promise.all(costs.map((cost) => asked.consume(key, cost)))
       const wanted = costs.map((cost) => expected(model.consume(key, cost, limit, nowUs), limit))
       // Of a refusal only what it says about itself: it was told what all of them have left over.
       expect(answers.map(({ ok }) => ok)).toEqual(wanted.map(({ ok }) => ok))

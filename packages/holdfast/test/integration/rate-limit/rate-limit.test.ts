@@ -205,6 +205,40 @@ describe("in the caller's transaction", () => {
     expect((await answers).filter(({ ok }) => ok)).toHaveLength(2)
   })
 
+  test('whoever waits too long is told where it asked, by either way of a call', async () => {
+    const name = fresh()
+    for (const limit of [5, () => 5]) {
+      const slow = fixture.hf.rateLimit({ name, limit, per: 'month', wait: '100 ms' })
+      const key = fresh()
+      await slow.consume(key)
+      const client = await callerTransaction(fixture)
+      await slow.consume(client, key)
+      const asks = async (): Promise<unknown> => await slow.consume(key)
+      const error = await asks().catch((caught: unknown) => caught)
+      await client.query('ROLLBACK')
+      expect(error).toMatchObject({ code: 'RATE_LIMIT_TIMEOUT' })
+      expect(String((error as Error).stack).split('\n')[1]).toContain('asks')
+    }
+  })
+
+  test('who closes waits for calls under way, and those after it are refused', async () => {
+    const hf = fixture.create()
+    const [limit, key] = [hf.rateLimit({ name: fresh(), limit: 5, per: 'month' }), fresh()]
+    const client = await callerTransaction(fixture)
+    await limit.consume(client, key)
+    const waiting = limit.consume(key)
+    let isClosed = false
+    const closing = hf.close().then((closed) => {
+      isClosed = true
+      return closed
+    })
+    await expect(limit.consume(key)).rejects.toMatchObject({ code: 'HOLDFAST_CLOSED' })
+    expect(isClosed).toBe(false)
+    await client.query('COMMIT')
+    expect(await waiting).toMatchObject({ ok: true, available: 3 })
+    expect(await closing).toEqual({ left: [] })
+  })
+
   test('whoever waits too long is told, and was not counted', async () => {
     const limit = fixture.hf.rateLimit({ name: fresh(), limit: 5, per: 'month', wait: '300 ms' })
     const key = fresh()
