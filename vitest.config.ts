@@ -77,7 +77,8 @@ export default defineConfig({
       database(
         'pgbouncer',
         [
-          `${holdfast}/integration/{locks,once,rate-limit,tx}/**/*.test.ts`,
+          `${holdfast}/integration/{locks,once,tx}/**/*.test.ts`,
+          `${holdfast}/integration/rate-limit/{concurrent,rate-limit}.test.ts`,
           `${holdfast}/integration/claims/{hearing,prepared,transaction-mode,work,worker}.test.ts`,
           `${holdfast}/integration/rows/{lock,race,transaction,update-versioned,wait}.test.ts`,
           `${holdfast}/integration/ledger/{coalescing,model-concurrent}.test.ts`,
@@ -87,6 +88,7 @@ export default defineConfig({
             : [
                 `${holdfast}/integration/{claims,leases,observe,rows,schedule,schema}/**/*.test.ts`,
                 `${holdfast}/integration/ledger/{hold-races,kill,model}.test.ts`,
+                `${holdfast}/integration/rate-limit/{model,shards}.test.ts`,
               ]),
         ],
         true,

@@ -1,3 +1,4 @@
+import { rounds } from '@holdfast/testkit'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fromPg } from '../../../src/drivers/pg.ts'
@@ -15,7 +16,7 @@ const schema = 'clocked'
 const seed = Number(process.env['HOLDFAST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const settings = {
   seed,
-  numRuns: Number(process.env['HOLDFAST_RUNS'] ?? 25),
+  numRuns: Number(process.env['HOLDFAST_RUNS'] ?? rounds(25)),
   endOnFailure: process.env['HOLDFAST_SHRINK'] === undefined,
 }
 
