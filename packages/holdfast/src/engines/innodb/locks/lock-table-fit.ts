@@ -3,6 +3,9 @@ import { holdfastError } from '../../../core/errors.ts'
 import { lockTable } from '../schema/lock-table.ts'
 import { showTable, tableFacts, unfitTable } from '../schema/table-facts.ts'
 
+/** Columns that a smaller type has no room for: moments in microseconds, and counts that only grow. */
+const numbers = ['seq', 'stamp', 'conn', 'since'] as const
+
 /** Tables that were seen to be as they have to be, by driver. */
 const proven = new WeakMap<object, Set<string>>()
 
@@ -11,8 +14,8 @@ export function isProvenTable(driver: object, table: string): boolean {
 }
 
 /**
- * Looks once whether rows of the table can be locked: of another engine than InnoDB they cannot, and with another
- * collation two names may be one.
+ * Looks once whether rows of the table can be locked and written: of another engine than InnoDB they cannot be locked, and
+ * with another collation two names may be one.
  *
  * @throws ENGINE_TABLE_UNFIT, OPTION_INVALID
  */
@@ -34,7 +37,8 @@ export async function assertLockTable(
   const isExact = /^varchar\(64\) character set ascii collate ascii_bin\b/.test(
     types.get('name') ?? '',
   )
-  if (!isInnodb || isOwn || !isByName || !isExact) {
+  const isWide = numbers.every((column) => types.get(column)?.startsWith('bigint') === true)
+  if (!isInnodb || isOwn || !isByName || !isExact || !isWide) {
     const subject = unfitTable('holdfast_lock', facts)
     throw holdfastError('ENGINE_TABLE_UNFIT', { details: { subject } })
   }

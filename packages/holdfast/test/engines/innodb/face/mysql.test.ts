@@ -38,16 +38,17 @@ eachInnodb((place) => {
   })
 
   test.each([
-    ['another engine', 'ENGINE=MyISAM', 'ascii_bin'],
-    ['another collation', 'ENGINE=InnoDB', 'ascii_general_ci'],
-  ])('a lock table of %s is refused', async (_, engine, collation) => {
+    ['another engine', 'ENGINE=MyISAM', 'ascii_bin', 'BIGINT'],
+    ['another collation', 'ENGINE=InnoDB', 'ascii_general_ci', 'BIGINT'],
+    ['a count that ends', 'ENGINE=InnoDB', 'ascii_bin', 'INT'],
+  ])('a lock table of %s is refused', async (_, engine, collation, count) => {
     await using pool = place.pool()
     await using session = await place.session()
     const database = `${new URL(place.url()).pathname.slice(1)}_unfit`
     await session.rows(`CREATE DATABASE ${database}`)
     await session.rows(
       `CREATE TABLE ${database}.holdfast_lock (
-         name VARCHAR(64) CHARACTER SET ascii COLLATE ${collation} PRIMARY KEY, seq BIGINT NOT NULL,
+         name VARCHAR(64) CHARACTER SET ascii COLLATE ${collation} PRIMARY KEY, seq ${count} NOT NULL,
          stamp BIGINT NOT NULL, conn BIGINT NOT NULL, since BIGINT NOT NULL) ${engine}`,
     )
     const refused = { code: 'ENGINE_TABLE_UNFIT' }
