@@ -7,6 +7,8 @@ CREATE TABLE :"schema".rate_limit (
   key uuid NOT NULL,
   -- Of a calendar window, what was used in it. Of a rate, when nothing of it is used any more: microseconds since 1970.
   used bigint NOT NULL,
+  -- Of a rate, in how many microseconds one of the caller's units comes back.
+  unit bigint NOT NULL DEFAULT 1,
   -- From here on the row says as much as none: its window has ended, its rate has come back.
   until timestamptz NOT NULL,
   PRIMARY KEY (bucket, key)

@@ -12,10 +12,11 @@ const periods: Readonly<Record<Period, true>> = {
   lifetime: true,
 }
 
-/** @throws OPTION_INVALID */
-export function assertPeriod(per: string): asserts per is Period {
+/** `but`: not to be named among those that there are. @throws OPTION_INVALID */
+export function assertPeriod(per: string, but: readonly Period[] = []): asserts per is Period {
   if (typeof per !== 'string' || !Object.hasOwn(periods, per)) {
-    throw invalid('per', `per must be one of ${Object.keys(periods).join(', ')}`)
+    const names = (Object.keys(periods) as Period[]).filter((name) => !but.includes(name))
+    throw invalid('per', `per must be one of ${names.join(', ')}`)
   }
 }
 

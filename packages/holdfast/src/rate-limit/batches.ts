@@ -155,7 +155,7 @@ export class Batches {
   /** Never rejects: every call is told its own outcome. */
   async #send(batch: readonly WaitingKey[]): Promise<void> {
     try {
-      for (const waiting of await this.#ask(batch)) this.#putBack(waiting)
+      this.#putBackAll(await this.#ask(batch))
     } catch (error) {
       if (isLocked(error)) await this.#setApart(batch)
       else this.#fail(batch, error)
@@ -193,10 +193,8 @@ export class Batches {
   /** Somebody's transaction has one of these rows. */
   async #setApart(batch: readonly WaitingKey[]): Promise<void> {
     try {
-      const keys = batch.map(({ id }) => id)
-      const [row] = await this.#executor.query(lockedLimits(this.#settings.schema, keys))
-      for (const number of JSON.parse(String(row?.['answer'])) as number[]) {
-        const waiting = batch[number - 1] as WaitingKey
+      const locked = await this.#lockedOf(batch)
+      for (const waiting of locked) {
         if (!this.#apart.has(waiting.id.uuid)) this.#apart.set(waiting.id.uuid, waiting)
       }
       for (const waiting of batch) {
@@ -209,33 +207,75 @@ export class Batches {
     }
   }
 
-  /** Tries keys that are set apart one after the other, each in the database's own line for a moment. */
+  async #lockedOf(keys: readonly WaitingKey[]): Promise<ReadonlySet<WaitingKey>> {
+    const ids = keys.map(({ id }) => id)
+    const [row] = await this.#executor.query(lockedLimits(this.#settings.schema, ids))
+    const numbers = JSON.parse(String(row?.['answer'])) as number[]
+    return new Set(numbers.map((number) => keys[number - 1] as WaitingKey))
+  }
+
+  /**
+   * Asks for keys that are set apart: together for those that nobody has any more, and for one of the others in the
+   * database's own line, which lasts a moment. So whoever waits behind many that are locked is not forgotten.
+   */
   async #pump(): Promise<void> {
     if (this.#isPumping) return
     this.#isPumping = true
-    for (const [uuid, waiting] of this.#apart) {
-      // Whoever comes for this key meanwhile waits beside it; and the next time it is another one's turn.
-      const { id, terms } = waiting
-      const meanwhile = new WaitingKey(id, terms, this.#settings.isRate)
-      this.#apart.delete(uuid)
-      this.#apart.set(uuid, meanwhile)
-      let left: readonly WaitingKey[] = []
-      let isFree = true
-      try {
-        if (waiting.size > 0) left = await this.#ask([waiting])
-      } catch (error) {
-        isFree = !isLocked(error)
-        if (isFree) this.#fail([waiting], error)
-        else if (this.#isInTime(waiting)) left = [waiting]
-      }
-      if (isFree) {
+    while (this.#apart.size > 0) {
+      const tried: WaitingKey[] = []
+      for (const uuid of await this.#mayBeFree()) {
+        const waiting = this.#apart.get(uuid)
+        if (waiting === undefined) continue
+        tried.push(waiting)
+        // Whoever comes for this key meanwhile waits beside it; and the next time it is another one's turn.
         this.#apart.delete(uuid)
-        left = [meanwhile, ...left]
+        this.#apart.set(uuid, new WaitingKey(waiting.id, waiting.terms, this.#settings.isRate))
       }
-      for (const each of left) if (each.size > 0) this.#putBack(each)
+      this.#putBackAll(await this.#triedApart(tried))
     }
     this.#isPumping = false
     this.#fillLanes()
+  }
+
+  /** Of those that are set apart all that are not locked; if all are, the one whose turn it is. */
+  async #mayBeFree(): Promise<readonly string[]> {
+    const turn = [...this.#apart.keys()].slice(0, 1)
+    if (this.#apart.size < 2) return turn
+    const apart = [...this.#apart.values()].sort((one, other) => byPlace(one.id, other.id))
+    try {
+      const locked = await this.#lockedOf(apart)
+      const free = apart.filter((waiting) => !locked.has(waiting))
+      return free.length === 0 ? turn : free.map(({ id }) => id.uuid)
+    } catch {
+      // Whoever asks for the row is told what is wrong.
+      return turn
+    }
+  }
+
+  /** Those of whom somebody is left. Where nobody has the rows any more, they are set apart no longer. */
+  async #triedApart(tried: readonly WaitingKey[]): Promise<readonly WaitingKey[]> {
+    const asking = tried.filter(({ size }) => size > 0)
+    try {
+      const left = asking.length === 0 ? [] : await this.#ask(asking)
+      return [...this.#joinAgain(tried), ...left]
+    } catch (error) {
+      if (isLocked(error)) return asking.filter((waiting) => this.#isInTime(waiting))
+      this.#fail(asking, error)
+      return this.#joinAgain(tried)
+    }
+  }
+
+  /** Takes these keys out of those that are set apart, with everybody who has come for them. */
+  #joinAgain(keys: readonly WaitingKey[]): WaitingKey[] {
+    return keys.flatMap(({ id: { uuid } }) => {
+      const there = this.#apart.get(uuid)
+      this.#apart.delete(uuid)
+      return there ?? []
+    })
+  }
+
+  #putBackAll(left: readonly WaitingKey[]): void {
+    for (const waiting of left) if (waiting.size > 0) this.#putBack(waiting)
   }
 
   /** Runs only while somebody waits. */
@@ -275,6 +315,6 @@ function isAlike(one: Terms, other: Terms): boolean {
 }
 
 /** Nothing was done. */
-function isLocked(error: unknown): boolean {
+export function isLocked(error: unknown): boolean {
   return !isHoldfastError(error) && sqlStateOf(error) === '55P03'
 }

@@ -17,9 +17,10 @@ import { type Key, nameText } from '../ledger/operation.ts'
 import { askAgain, type ResolveOptions, resolveMs, resolveOptions } from '../tx/ask-again.ts'
 import { askAll } from '../tx/ask-each.ts'
 import { assertNotNested } from '../tx/run.ts'
-import { Batches } from './batches.ts'
+import { Batches, isLocked } from './batches.ts'
 import { LimitKeys } from './limit-key.ts'
-import { assertAmount, countingOf, type LimitSpan, type Terms } from './terms.ts'
+import { peeked } from './peek.ts'
+import { amountOf, assertAmount, countingOf, type LimitSpan, type Terms } from './terms.ts'
 import { granted, type KeyAnswer, answersIn, type LimitVerdict, refused } from './verdict.ts'
 
 export type { LimitPer, LimitRate, LimitSpan } from './terms.ts'
@@ -62,7 +63,7 @@ export interface LimitPeekOptions extends LimitCallOptions {
 export interface RateLimit<Tx> {
   readonly name: string
   /**
-   * Uses up `cost` if it fits. A refusal changes nothing and writes nothing. With your transaction as the first argument,
+   * Uses up `cost` if it fits. A refusal uses nothing. With your transaction as the first argument,
    * what it used comes back if you roll back; until you end it, everybody else waits for this key.
    *
    * @example
@@ -74,16 +75,18 @@ export interface RateLimit<Tx> {
   consume(key: Key, cost?: number, options?: LimitCallOptions): Promise<LimitVerdict>
   consume(tx: Tx, key: Key, cost?: number, options?: LimitCallOptions): Promise<LimitVerdict>
   /**
-   * What `consume` would answer. Changes nothing, and promises nothing: another caller may be faster.
+   * Whether `cost` would fit, and what is available: before it, where `consume` says what is left after it. Changes
+   * nothing, waits for nobody, and promises nothing: another caller may be faster.
    *
    * @throws OPTION_INVALID, LEDGER_NAME_INVALID, SCHEMA_MISSING, TX_NESTED, RATE_LIMIT_OUTSIDE_TRANSACTION
    */
   peek(key: Key, options?: LimitPeekOptions): Promise<LimitVerdict>
   peek(tx: Tx, key: Key, options?: LimitPeekOptions): Promise<LimitVerdict>
   /**
-   * Forgets what a key has used.
+   * Forgets what a key has used. Waits for an open transaction that has used it, as `consume` does.
    *
-   * @throws LEDGER_NAME_INVALID, COMMIT_UNKNOWN, SCHEMA_MISSING, TX_NESTED, RATE_LIMIT_OUTSIDE_TRANSACTION
+   * @throws LEDGER_NAME_INVALID, RATE_LIMIT_TIMEOUT, COMMIT_UNKNOWN, SCHEMA_MISSING, TX_NESTED,
+   * RATE_LIMIT_OUTSIDE_TRANSACTION
    */
   reset(key: Key, options?: LimitCallOptions): Promise<void>
   reset(tx: Tx, key: Key, options?: LimitCallOptions): Promise<void>
@@ -171,7 +174,7 @@ export function createRateLimit<Tx>(
     its: Terms,
     cost: number,
   ): Promise<LimitVerdict> => {
-    const taking = [{ id, amount: cost * its.unit, most: its.most }]
+    const taking = [{ id, amount: amountOf(its, cost), most: its.most, unit: its.unit }]
     for (let tries = 0; tries < mostTries; tries += 1) {
       const rows = await queryJoined(driver, tx, outside, (marked) =>
         (marked ? joined.unsure : joined.sure)(taking),
@@ -232,16 +235,20 @@ export function createRateLimit<Tx>(
       const answer = await (tx === undefined
         ? askAgain(look, { forMs: batchSettings.forMs, unknown: 'CONNECTION_LOST' })
         : look())
-      const standing = standingIn(JSON.parse(String(answer)) as number[], isRate, its)
-      const fits = standing.used + cost * its.unit <= its.most
-      return fits ? granted(its, isRate, standing) : refused(its, isRate, standing, cost)
+      return peeked(JSON.parse(String(answer)) as number[], isRate, its, cost)
     },
     async reset(...args: readonly unknown[]) {
       const [tx, key, rest] = calledWith<Tx>(args)
       const { scope } = optionsGiven(rest as LimitCallOptions | undefined, callOptions)
-      const call = resetLimit(schema, idOf(key, scope)[0])
+      const { forMs, waitMs } = batchSettings
+      const call = resetLimit(schema, idOf(key, scope)[0], tx === undefined ? waitMs : undefined)
       const reset = (): Promise<string | null> => callFunction(driver, tx, call, outside)
-      await (tx === undefined ? askAgain(reset, { forMs: batchSettings.forMs }) : reset())
+      try {
+        await (tx === undefined ? askAgain(reset, { forMs }) : reset())
+      } catch (error) {
+        if (tx !== undefined || !isLocked(error)) throw error
+        throw holdfastError('RATE_LIMIT_TIMEOUT', { cause: error, details: { subject: name } })
+      }
     },
     async forget(asked) {
       const { batch = 1_000 } = optionsGiven(asked, forgetOptions)
@@ -274,17 +281,6 @@ function submitting<Tx>(
       batches.set(primary, known)
       return known.submit(id, terms, cost)
     })
-}
-
-/** What a row means at this moment. */
-function standingIn(
-  [moment = 0, ends, used = 0, until = 0]: readonly (number | null | undefined)[],
-  isRate: boolean,
-  { most }: Terms,
-): { readonly clockUs: number; readonly used: number } {
-  const now = moment ?? 0
-  if (!isRate) return { clockUs: ends ?? now, used: (until ?? 0) > now ? (used ?? 0) : 0 }
-  return { clockUs: now, used: Math.max(0, Math.min((used ?? 0) - now, most)) }
 }
 
 const first: readonly [number, string] = [-1, '00000000-0000-0000-0000-000000000000']

@@ -42,6 +42,11 @@ export interface Counting {
   terms(limit: number): Terms
 }
 
+/** A cost in the unit of the table. Of one that is more than a whole limit no more is said than that: it has no end. */
+export function amountOf({ most, unit }: Terms, cost: number): number {
+  return Math.min(cost * unit, most + 1)
+}
+
 /** What a double holds exactly, as a time: 285 years in microseconds. */
 const longestUs = 2 ** 53
 
@@ -64,8 +69,8 @@ export function countingOf(options: LimitSpan & { readonly rolling?: unknown }):
 }
 
 function inWindow(per: string, zone = 'UTC'): Counting {
-  assertPeriod(per)
   if (per === 'lifetime') throw invalid('per', 'what counts for ever is a quota: use hf.quota')
+  assertPeriod(per, ['lifetime'])
   assertTimeZone(zone)
   return { window: { unit: per, zone }, terms: (limit) => ({ limit, most: limit, unit: 1 }) }
 }

@@ -82,10 +82,17 @@ export function answersIn(text: unknown, count: number): (KeyAnswer | undefined)
   const answers = Array.from<KeyAnswer | undefined>({ length: count })
   const numbers = JSON.parse(String(text)) as number[]
   const clockUs = numbers[0] as number
-  for (let at = 1; at < numbers.length; at += 2) {
+  let at = 1
+  for (; at < numbers.length && numbers[at] !== 0; at += 2) {
     const number = numbers[at] as number
     const used = numbers[at + 1] as number
     answers[Math.abs(number) - 1] = { ok: number > 0, clockUs, used }
+  }
+  // Rows of another window than most.
+  for (at += 1; at < numbers.length; at += 2) {
+    const place = (numbers[at] as number) - 1
+    const answer = answers[place]
+    if (answer !== undefined) answers[place] = { ...answer, clockUs: numbers[at + 1] as number }
   }
   return answers
 }

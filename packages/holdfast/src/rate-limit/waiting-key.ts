@@ -2,7 +2,7 @@ import type { Crowd } from '../core/activity.ts'
 import { failedAtCaller } from '../core/errors/at-caller.ts'
 import type { LimitKey, Taking } from '../engines/postgres/rate-limit/rate-limit.ts'
 import { schemaMissing } from '../engines/postgres/sql/call-function.ts'
-import type { Terms } from './terms.ts'
+import { amountOf, type Terms } from './terms.ts'
 import { granted, type KeyAnswer, leftOf, type LimitVerdict, refused } from './verdict.ts'
 
 /** One call that somebody waits for: one object and one promise, since there are very many. */
@@ -66,6 +66,10 @@ export class WaitingKey implements Taking {
     return this.terms.most
   }
 
+  get unit(): number {
+    return this.terms.unit
+  }
+
   get size(): number {
     return this.#calls.length
   }
@@ -92,7 +96,7 @@ export class WaitingKey implements Taking {
       first.isAsked = true
       total = first.cost
     }
-    this.amount = total * this.terms.unit
+    this.amount = amountOf(this.terms, total)
   }
 
   /** Tells everybody whose answer is known by now; whether somebody is left. */

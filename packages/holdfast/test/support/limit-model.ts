@@ -15,9 +15,12 @@ export interface ModelVerdict {
 }
 
 interface Row {
-  /** Of a window what was used, of a rate when nothing of it is used any more. */
-  used: number
-  untilUs: number
+  /** What was used in a window. */
+  readonly used: number
+  /** When that is over. */
+  readonly untilUs: number
+  /** Of a rate, in how long one of what was used comes back. */
+  readonly every: number
 }
 
 /** A rate limit in plain words: one row for each key, by a clock that is given. */
@@ -61,16 +64,15 @@ export class LimitModel {
     const { end } = windowAt(unit, zone, nowUs)
     const row = this.#rows.get(key)
     const isOver = row === undefined || row.untilUs <= nowUs
+    // From a clock that was more than a window ahead: what was used then counts until this one ends.
+    const isFar = !isOver && row.untilUs > windowAt(unit, zone, end).end
+    const untilUs = isOver || isFar ? end : row.untilUs
     const before = isOver ? 0 : row.used
     const ok = before + cost <= limit
     const used = ok && takes ? before + cost : before
-    if (ok && takes) {
-      // From a clock that was more than a window ahead: what was used then counts until this one ends.
-      const isFar = !isOver && row.untilUs > windowAt(unit, zone, end).end
-      this.#rows.set(key, { used, untilUs: isOver || isFar ? end : row.untilUs })
-    }
-    const retryUs = ok || cost > limit ? undefined : end
-    return { ok, available: Math.max(0, limit - used), resetsUs: end, retryUs }
+    if (takes && (ok || isFar)) this.#rows.set(key, { used, untilUs, every: 1 })
+    const retryUs = ok || cost > limit ? undefined : untilUs
+    return { ok, available: Math.max(0, limit - used), resetsUs: untilUs, retryUs }
   }
 
   #atRate(
@@ -83,18 +85,31 @@ export class LimitModel {
   ): ModelVerdict {
     const every = Math.ceil(rateUs / limit)
     const most = Number.isNaN(burst) ? limit : burst
-    const owed = (this.#rows.get(key)?.used ?? 0) - nowUs
-    // Never more than empties it, whatever the limit was before and wherever the clock has been.
-    const before = Math.min(Math.max(0, owed), most * every)
+    const row = this.#rows.get(key) ?? { used: 0, untilUs: nowUs, every }
+    const left = Math.max(0, row.untilUs - nowUs)
+    // As many units as were used, whatever the rate is now; and never more than empties it.
+    const before = Math.min(
+      row.every === every ? left : Math.ceil((left / row.every) * every - rounding),
+      most * every,
+    )
     const ok = before + cost * every <= most * every
     const after = ok && takes ? before + cost * every : before
-    if (ok && takes) this.#rows.set(key, { used: nowUs + after, untilUs: nowUs + after })
+    const isOther = left > 0 && (row.every !== every || left > most * every)
+    if (takes && (ok || isOther)) {
+      this.#rows.set(key, { used: 0, untilUs: nowUs + after, every })
+    }
     const retryUs = ok || cost > most ? undefined : nowUs + after + cost * every - most * every
+    const told = { ok, available: Math.floor((most * every - after) / every) }
+    if (takes || !isOther) return { ...told, resetsUs: nowUs + after, retryUs }
+    // A look leaves the row as it is: it may be met in this state, or in the one that the next call makes of it.
+    const untouchedUs = row.untilUs - Math.floor((most - cost) * row.every)
     return {
-      ok,
-      available: Math.floor((most * every - after) / every),
-      resetsUs: nowUs + after,
-      retryUs,
+      ...told,
+      resetsUs: Math.max(nowUs + after, row.untilUs),
+      retryUs: retryUs === undefined ? undefined : Math.max(retryUs, untouchedUs),
     }
   }
 }
+
+/** Of divisions in floating point: times of the tests are whole microseconds below 2^40. */
+const rounding = 1e-6

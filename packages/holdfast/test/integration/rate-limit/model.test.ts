@@ -133,3 +133,58 @@ describe(`histories of seed ${seed}`, () => {
     })
   })
 })
+
+/** `retryAt` and `resetsAt` of whoever is told them, if nobody else uses the key until then. */
+async function hold(
+  commands: readonly Command[],
+  {
+    limit,
+    cost,
+    looks,
+  }: { readonly limit: number; readonly cost: number; readonly looks: boolean },
+  given: Span,
+  stepUs: number,
+): Promise<void> {
+  const hf = fixture.create({ schema })
+  const name = fresh()
+  const declared = (by: number): RateLimit<unknown> =>
+    hf.rateLimit({ name, limit: by, ...given } as RateLimitOptions)
+  let nowUs = firstUs
+  for (const { act, costs, limit: other, steps } of commands) {
+    nowUs += Math.round(steps * stepUs)
+    await setClock(fixture.observer, schema, nowUs)
+    if (act === 'reset') await declared(other).reset('key')
+    else await Promise.all(costs.map((each) => declared(other).consume('key', each)))
+  }
+  const last = declared(limit)
+  const most = given.burst ?? limit
+  const told = looks ? await last.peek('key', { cost }) : await last.consume('key', cost)
+  if (!told.ok && cost > most) expect(told.retryAt).toBeUndefined()
+  if (!told.ok && cost <= most) {
+    expect(Number(told.retryAt)).toBeGreaterThanOrEqual(Math.floor(nowUs / 1_000))
+    await setClock(fixture.observer, schema, Number(told.retryAt) * 1_000)
+    expect(await last.consume('key', cost)).toMatchObject({ ok: true })
+  } else {
+    await setClock(fixture.observer, schema, Number(told.resetsAt) * 1_000)
+    expect(await last.peek('key')).toMatchObject({ ok: true, available: most })
+  }
+}
+
+describe(`what is promised, seed ${seed}`, () => {
+  test.each(spans)('by %s comes true', { timeout: 300_000 }, async (_, given, __, stepUs) => {
+    const last = fc.record({
+      limit: fc.constantFrom(4, 7, 12),
+      cost: fc.integer({ min: 1, max: 13 }),
+      looks: fc.boolean(),
+    })
+    const before = fc.array(command, { maxLength: 8, size: 'max' })
+    const property = fc.asyncProperty(before, last, async (commands, asked) => {
+      await hold(commands, asked, given, stepUs)
+    })
+    const outcome = await fc.check(property, { ...settings, numRuns: settings.numRuns * 2 })
+    const { failed, errorInstance } = outcome
+    expect({ failed, report: fc.defaultReportMessage(outcome), errorInstance }).toMatchObject({
+      failed: false,
+    })
+  })
+})

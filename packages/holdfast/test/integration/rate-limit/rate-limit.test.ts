@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { deferred, waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
@@ -142,6 +143,36 @@ describe('a rate limit', () => {
     })
   })
 
+  test('a cost that no number of the database holds is refused, and nobody beside it', async () => {
+    const [name, key] = [fresh(), fresh()]
+    const limit = fixture.hf.rateLimit({ name, limit: 1, rate: '1 min' })
+    await limit.consume(key)
+    // Times its minute, as a number of 64 bits, this one is below zero.
+    for (const cost of [3_936_226_173_961_978, Number.MAX_SAFE_INTEGER]) {
+      const others = Array.from({ length: 20 }, () => limit.consume(fresh()))
+      expect(await limit.consume(key, cost)).toMatchObject({ ok: false, retryAt: undefined })
+      const client = await callerTransaction(fixture)
+      expect(await limit.consume(client, key, cost)).toMatchObject({ ok: false })
+      await client.query('ROLLBACK')
+      expect((await Promise.all(others)).every(({ ok }) => ok)).toBe(true)
+    }
+    expect(await limit.peek(key, { cost: Number.MAX_SAFE_INTEGER })).toMatchObject({ ok: false })
+    expect(await limit.consume(key)).toMatchObject({ ok: false, available: 0 })
+  })
+
+  test('of a rate whose limit changes, units stay as many as were used', async () => {
+    const [name, key] = [fresh(), fresh()]
+    const of = (limit: number): ReturnType<typeof monthly> =>
+      fixture.hf.rateLimit({ name, limit, rate: '1 h', burst: 10 })
+    await of(60).consume(key, 10)
+    expect(await of(1).consume(key)).toMatchObject({ ok: false, available: 0 })
+    const slow = await of(1).consume(key)
+    const fast = await of(3_600).consume(key)
+    if (slow.ok || fast.ok) throw new Error('nothing was left')
+    expect(Number(slow.retryAt) - Date.now()).toBeGreaterThan(50 * 60_000)
+    expect(Number(fast.retryAt) - Date.now()).toBeLessThan(2_000)
+  })
+
   test('says that the schema is missing', async () => {
     const limit = fixture.create({ schema: 'not_there' }).rateLimit({
       name: 'x',
@@ -248,6 +279,79 @@ describe("in the caller's transaction", () => {
     await expect(limit.consume(key)).rejects.toMatchObject({ code: 'RATE_LIMIT_TIMEOUT' })
     await client.query('ROLLBACK')
     expect(await limit.consume(key)).toMatchObject({ ok: true, available: 3 })
+  })
+})
+
+describe('keys that transactions hold', () => {
+  /** Two calls after the transaction has the key, and it ends while they are tried again. */
+  const heldFor = async (ms: number): Promise<readonly unknown[]> => {
+    const [limit, key] = [monthly(100), fresh()]
+    await limit.consume(key)
+    const client = await fixture.pool.connect()
+    await client.query('BEGIN')
+    await limit.consume(client, key)
+    const first = limit.consume(key)
+    await sleep(50)
+    const second = limit.consume(key)
+    await sleep(ms - 50)
+    await client.query('COMMIT')
+    client.release()
+    return await Promise.all([first, second])
+  }
+
+  test('every call is answered, whenever the key comes back', async () => {
+    for (const times of [
+      [430, 450, 470],
+      [490, 510, 530],
+      [550, 570, 590],
+    ]) {
+      for (const answers of await Promise.all(times.map(heldFor)))
+        expect(answers).toMatchObject([{ ok: true }, { ok: true }])
+    }
+  })
+
+  test('one that comes back is answered, however many others do not', async () => {
+    const limit = fixture.hf.rateLimit({ name: fresh(), limit: 5, per: 'month', wait: '5 s' })
+    const held = Array.from({ length: 30 }, () => fresh())
+    const client = await callerTransaction(fixture)
+    for (const key of [...held].toSorted()) {
+      await limit.consume(key)
+      await limit.consume(client, key)
+    }
+    const free = Array.from({ length: 6 }, () => fresh())
+    const other = await callerTransaction(fixture)
+    for (const key of free) {
+      await limit.consume(key)
+      await limit.consume(other, key)
+    }
+    const { rows: now } = await fixture.observer.query('SELECT clock_timestamp()::text AS at')
+    const late = held.map((key) => limit.consume(key).catch((error: unknown) => error))
+    const soon = Promise.all(free.map((key) => limit.consume(key)))
+    await waitUntil('all of them are set apart', async () => {
+      const { rowCount } = await fixture.observer.query(
+        `SELECT FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%take_in_window%'
+           AND query_start > $1::timestamptz + interval '350 ms'`,
+        [now[0].at],
+      )
+      return rowCount === 0 ? undefined : true
+    })
+    await other.query('COMMIT')
+    expect((await soon).map(({ ok }) => ok)).toEqual(free.map(() => true))
+    await client.query('ROLLBACK')
+    await Promise.all(late)
+  })
+
+  test('a reset waits for them, and no longer than it may; nothing of it is left', async () => {
+    const limit = fixture.hf.rateLimit({ name: fresh(), limit: 5, per: 'month', wait: '300 ms' })
+    const key = fresh()
+    const client = await callerTransaction(fixture)
+    await limit.consume(client, key, 3) // the first use of it
+    await expect(limit.reset(key)).rejects.toMatchObject({ code: 'RATE_LIMIT_TIMEOUT' })
+    const resetting = fixture.hf.rateLimit({ name: limit.name, limit: 5, per: 'month' }).reset(key)
+    await client.query('COMMIT')
+    await resetting
+    expect(await limit.peek(key)).toMatchObject({ available: 5 })
   })
 })
 

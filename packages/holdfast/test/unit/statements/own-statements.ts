@@ -188,7 +188,11 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     takingStatement: () =>
       (['alone', 'joined', 'marked'] as const).flatMap((where) =>
         [undefined, { unit: 'day', zone: 'UTC' }].map((window) =>
-          rateLimit.takingStatement(schema, window, where)([{ id: limitKey, amount: 1, most: 2 }]),
+          rateLimit.takingStatement(
+            schema,
+            window,
+            where,
+          )([{ id: limitKey, amount: 1, most: 2, unit: 1 }]),
         ),
       ),
     lookAtLimit: () => rateLimit.lookAtLimit(schema, limitKey, undefined),

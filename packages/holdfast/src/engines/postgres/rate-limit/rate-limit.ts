@@ -24,8 +24,11 @@ export interface LimitKey {
 /** An amount of one key that is to be used up as a whole. */
 export interface Taking {
   readonly id: LimitKey
+  /** No larger than `most` by more than one. */
   readonly amount: number
   readonly most: number
+  /** Of a rate, microseconds in which one of the caller's units comes back. */
+  readonly unit: number
 }
 
 /** A calendar window; without it, a rate. */
@@ -54,17 +57,17 @@ export function takingStatement(
 ): TakingStatement {
   const name = window === undefined ? 'take_at_rate' : 'take_in_window'
   const look = where === 'alone' ? beside : 0
-  const span =
-    window === undefined ? '' : `${quoteLiteral(window.unit)}, ${quoteLiteral(window.zone)}, `
+  const rest =
+    window === undefined ? '$5' : `${quoteLiteral(window.unit)}, ${quoteLiteral(window.zone)}`
   // No casts: there is one function of that name, and each cast would be looked up in every call.
-  const call = `${quoteIdentifier(schema)}.${name}($1, $2, $3, $4, ${span}${look})`
+  const call = `${quoteIdentifier(schema)}.${name}($1, $2, $3, $4, ${rest}, ${look})`
   const answers: Readonly<Record<LimitPlace, string>> = {
     alone: `CASE WHEN pg_catalog.set_config('lock_timeout', '${sharedLockMs}', true) IS NOT NULL THEN ${call} END`,
     joined: call,
     marked: `CASE WHEN ${isMarked} THEN ${call} END`,
   }
   const text = `SELECT ${answers[where]} AS answer, pg_catalog.pg_backend_pid()::pg_catalog.text AS pid`
-  return (takings) => new Takings(text, `${name}_${where}`, takings)
+  return (takings) => new Takings(text, `${name}_${where}`, takings, window === undefined)
 }
 
 const columns = ['answer', 'pid']
@@ -74,17 +77,20 @@ class Takings implements Statement, PackedValues {
   readonly text: string
   readonly name: string
   readonly columns: readonly string[] = columns
-  readonly count = 4
+  readonly count: number
   readonly #takings: readonly Taking[]
-  /** Once, if it is the same for all. */
+  /** Whose limits are sent: only the first one's, if all are the same. */
   readonly #limits: readonly Taking[]
+  readonly #isRate: boolean
 
-  constructor(text: string, name: string, takings: readonly Taking[]) {
+  constructor(text: string, name: string, takings: readonly Taking[], isRate: boolean) {
     this.text = text
     this.name = name
+    this.count = isRate ? 5 : 4
     this.#takings = takings
-    const most = takings[0]?.most
-    const alike = takings.every((each) => each.most === most)
+    this.#isRate = isRate
+    const [first] = takings
+    const alike = takings.every(({ most, unit }) => most === first?.most && unit === first.unit)
     this.#limits = alike ? takings.slice(0, 1) : takings
   }
 
@@ -103,6 +109,7 @@ class Takings implements Statement, PackedValues {
       literal(takings.map(({ id }) => id.uuid)),
       literal(takings.map(({ amount }) => amount)),
       literal(this.#limits.map(({ most }) => most)),
+      ...(this.#isRate ? [literal(this.#limits.map(({ unit }) => unit))] : []),
     ]
   }
 
@@ -113,7 +120,7 @@ class Takings implements Statement, PackedValues {
       arrayBytes(int2, length) +
       arrayBytes(uuid, length) +
       arrayBytes(int8, length) +
-      arrayBytes(int8, this.#limits.length)
+      arrayBytes(int8, this.#limits.length) * (this.#isRate ? 2 : 1)
     )
   }
 
@@ -128,6 +135,9 @@ class Takings implements Statement, PackedValues {
     for (const { amount } of takings) at = writeInt8(to, at, amount)
     at = writeHead(to, at, int8, this.#limits.length)
     for (const { most } of this.#limits) at = writeInt8(to, at, most)
+    if (!this.#isRate) return at
+    at = writeHead(to, at, int8, this.#limits.length)
+    for (const { unit } of this.#limits) at = writeInt8(to, at, unit)
     return at
   }
 }
@@ -137,7 +147,7 @@ function literal(elements: readonly (string | number)[]): string {
   return `{${elements.join(',')}}`
 }
 
-/** `[this moment, end of the window, used, until]`; see `sql/app/look_at_limit.sql`. */
+/** See `sql/app/look_at_limit.sql`. */
 export function lookAtLimit(
   schema: string,
   { bucket, uuid }: LimitKey,
@@ -156,7 +166,12 @@ export function lookAtLimit(
   )
 }
 
-export function resetLimit(schema: string, { bucket, uuid }: LimitKey): FunctionCall {
+/** Without `limitMs` it waits as long as the caller's own settings say. */
+export function resetLimit(
+  schema: string,
+  { bucket, uuid }: LimitKey,
+  limitMs?: number,
+): FunctionCall {
   return functionCall(
     schema,
     'reset_limit',
@@ -165,6 +180,7 @@ export function resetLimit(schema: string, { bucket, uuid }: LimitKey): Function
       ['uuid', uuid],
     ],
     [bucket],
+    limitMs === undefined ? undefined : { limitMs, yields: true, budgetMs: undefined },
   )
 }
 
