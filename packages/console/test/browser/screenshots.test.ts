@@ -45,7 +45,7 @@ test.skipIf(folder === undefined)(
       { limitMs: 60_000 },
     )
     await shoot('now', 'now')
-    console.log(await inText(shop.url, incident.pids.billing))
+    process.stdout.write(`${await inText(shop.url, incident.pids.billing)}\n`)
     const part = async (name: string, path: string, selector: string): Promise<void> => {
       await page.goto(`${shop.origin}/${path}`)
       await settled(visit)
