@@ -3,8 +3,8 @@
  * most of us write them and then on the ledger. `--rounds n` makes it shorter or longer.
  */
 import { parseArgs } from 'node:util'
-import { startPostgres } from '@holdfast/testkit'
 import { estimatedCredits, monthlyCalls, welcomeCredits } from '../src/plan.ts'
+import { withDatabase } from './databases.ts'
 import { type Measured, measure, type Plan, type Way } from './measure.ts'
 import { faults, table } from './report.ts'
 
@@ -20,23 +20,18 @@ for two answers, estimated at ${estimatedCredits} each, and the process is kille
 ${plan.rounds} rounds of ${plan.users} users, with new processes each.
 `)
 
-const server = await startPostgres()
-
 async function run(label: string, way: Way): Promise<Measured> {
   process.stdout.write(`${label.padEnd(12)}`)
-  const database = await server.createDatabase('demo')
-  const measured = await measure(database, way, plan, () => process.stdout.write('.'))
+  const measured = await withDatabase((url) =>
+    measure(url, way, plan, () => process.stdout.write('.')),
+  )
   process.stdout.write('\n')
   return measured
 }
 
-try {
-  const naive = await run('naive', 'naive')
-  const holdfast = await run('Holdfast', 'holdfast')
-  console.log(`\n${table(naive, holdfast)}\n`)
-  const found = faults(naive, holdfast, plan)
-  for (const fault of found) console.error(`FAILED: ${fault}`)
-  process.exitCode = found.length === 0 ? 0 : 1
-} finally {
-  await server.stop('immediate')
-}
+const naive = await run('naive', 'naive')
+const holdfast = await run('Holdfast', 'holdfast')
+console.log(`\n${table(naive, holdfast)}\n`)
+const found = faults(naive, holdfast, plan)
+for (const fault of found) console.error(`FAILED: ${fault}`)
+process.exitCode = found.length === 0 ? 0 : 1

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { waitUntil, withClient } from '@holdfast/testkit'
 import { createHoldfast } from 'holdfast'
 import { fromPg } from 'holdfast/drivers/pg'
 import { migrate } from 'holdfast/schema'
 import pg from 'pg'
 import { estimatedCredits, monthlyCalls, welcomeCredits } from '../src/plan.ts'
+import { withClient } from './databases.ts'
 import { type Service, startService } from './start-service.ts'
+import { waitUntil } from './wait-until.ts'
 
 export type Way = 'naive' | 'holdfast'
 
@@ -136,14 +137,15 @@ async function killedWhileThinking(
   // Nobody will answer these: their process is killed under them.
   const lost = users.flatMap((user) => [1, 2].map(() => complete(doomed, user).catch(() => 0)))
   const reserved = users.length * 2 * estimatedCredits
-  await waitUntil('everything is reserved', async () =>
-    (await reservedCredits(pool, way, users)) === reserved ? true : undefined,
+  await waitUntil(
+    'everything is reserved',
+    async () => (await reservedCredits(pool, way, users)) === reserved,
   )
   await doomed.kill()
   await Promise.all(lost)
   await waitUntil('the holds have run out', async () => {
     const { rows } = await pool.query('SELECT FROM holdfast.open_holds WHERE NOT overdue LIMIT 1')
-    return rows.length === 0 || undefined
+    return rows.length === 0
   })
   const service = await startService(databaseUrl, { ...settings, MODEL_MS: '10' })
   try {

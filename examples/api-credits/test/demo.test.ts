@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import type { Measured } from '../demo/measure.ts'
 import { faults } from '../demo/report.ts'
 import { monthlyCalls } from '../src/plan.ts'
@@ -16,13 +16,11 @@ describe('the demo', () => {
   const often = { timeout: 240_000, retry: { count: 2, condition: chance } }
 
   test('shows the damage of the naive way and none with Holdfast', often, async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      '--import',
-      fromSource,
-      demo,
-      '--rounds',
-      '1',
-    ])
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--import', fromSource, demo, '--rounds', '1'],
+      { env: { ...process.env, DATABASE_URL: inject('postgresUrl') } },
+    )
     const row = (label: string): [naive: number, holdfast: number] => {
       const [, naive, holdfast] = new RegExp(
         String.raw`^${label} +(\d+)(?: of 4)? +(\d+)(?: of 4)?$`,

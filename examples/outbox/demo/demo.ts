@@ -1,6 +1,6 @@
 /** Delivers an outbox by three processes, first by hand and then with claims. `--rounds n`: how often it hits. */
 import { parseArgs } from 'node:util'
-import { startPostgres } from '@holdfast/testkit'
+import { withDatabase } from './databases.ts'
 import { type Measured, measure, type Way } from './measure.ts'
 import { faults, table } from './report.ts'
 
@@ -13,23 +13,18 @@ console.log(`Three processes deliver ${plan.messages} messages. ${rounds} times,
 another is paused for longer than anybody waits for it.
 `)
 
-const server = await startPostgres()
-
 async function run(way: Way): Promise<Measured> {
   process.stdout.write(`${way.padEnd(10)}`)
-  const url = await server.createDatabase('demo')
-  const measured = await measure(url, way, plan, () => process.stdout.write('.'))
+  const measured = await withDatabase((url) =>
+    measure(url, way, plan, () => process.stdout.write('.')),
+  )
   process.stdout.write('\n')
   return measured
 }
 
-try {
-  const byHand = await run('by hand')
-  const holdfast = await run('holdfast')
-  console.log(`\n${table(byHand, holdfast)}\n`)
-  const found = faults(byHand, holdfast)
-  for (const fault of found) console.error(`FAILED: ${fault}`)
-  process.exitCode = found.length === 0 ? 0 : 1
-} finally {
-  await server.stop('immediate')
-}
+const byHand = await run('by hand')
+const holdfast = await run('holdfast')
+console.log(`\n${table(byHand, holdfast)}\n`)
+const found = faults(byHand, holdfast)
+for (const fault of found) console.error(`FAILED: ${fault}`)
+process.exitCode = found.length === 0 ? 0 : 1

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { waitUntil, withClient } from '@holdfast/testkit'
 import { leaseMs } from '../src/settings.ts'
+import { withClient } from './databases.ts'
 import { type Relay, startRelay } from './start-relay.ts'
+import { waitUntil } from './wait-until.ts'
 
 export type Way = 'by hand' | 'holdfast'
 
@@ -47,14 +48,10 @@ export async function measure(
       onRound()
     }
     await withClient(databaseUrl, async (client) => {
-      await waitUntil(
-        'everything is delivered',
-        async () => {
-          const { rows } = await client.query(`SELECT FROM outbox WHERE state <> 'done' LIMIT 1`)
-          return rows.length === 0 || undefined
-        },
-        { limitMs: 120_000, everyMs: 50 },
-      )
+      await waitUntil('everything is delivered', async () => {
+        const { rows } = await client.query(`SELECT FROM outbox WHERE state <> 'done' LIMIT 1`)
+        return rows.length === 0
+      })
     })
   } finally {
     await Promise.all(running.map((relay) => relay.stop()))

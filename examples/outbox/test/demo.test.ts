@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import type { Measured } from '../demo/measure.ts'
 import { faults } from '../demo/report.ts'
 import { fromSource } from './from-source.ts'
@@ -15,13 +15,11 @@ describe('the demo', () => {
   const often = { timeout: 240_000, retry: { count: 2, condition: chance } }
 
   test('shows the damage by hand and none with claims', often, async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      '--import',
-      fromSource,
-      demo,
-      '--rounds',
-      '1',
-    ])
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--import', fromSource, demo, '--rounds', '1'],
+      { env: { ...process.env, DATABASE_URL: inject('postgresUrl') } },
+    )
     const row = (label: string): number[] =>
       (new RegExp(String.raw`^${label} +(\d+) +(\d+)$`, 'm').exec(stdout) ?? [])
         .slice(1)

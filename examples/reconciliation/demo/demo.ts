@@ -3,7 +3,7 @@
  * schedule. `--nights n` makes it shorter or longer.
  */
 import { parseArgs } from 'node:util'
-import { startPostgres } from '@holdfast/testkit'
+import { withDatabase } from './databases.ts'
 import { type Measured, measure, type Plan, type Way } from './measure.ts'
 import { faults, table } from './report.ts'
 
@@ -18,23 +18,18 @@ and 400 ms late. The job takes 20 ms, at the end of a month 1.4 s, and then its 
 it is done. ${plan.nights} nights of ${plan.nightMs / 1_000} s, every third of them the end of a month.
 `)
 
-const server = await startPostgres()
-
 async function run(label: string, way: Way): Promise<Measured> {
   process.stdout.write(`${label.padEnd(14)}`)
-  const database = await server.createDatabase('demo')
-  const measured = await measure(database, way, plan, () => process.stdout.write('.'))
+  const measured = await withDatabase((url) =>
+    measure(url, way, plan, () => process.stdout.write('.')),
+  )
   process.stdout.write('\n')
   return measured
 }
 
-try {
-  const naive = await run('try the lock', 'naive')
-  const holdfast = await run('Holdfast', 'holdfast')
-  console.log(`\n${table(naive, holdfast)}\n`)
-  const found = faults(naive, holdfast)
-  for (const fault of found) console.error(`FAILED: ${fault}`)
-  process.exitCode = found.length === 0 ? 0 : 1
-} finally {
-  await server.stop('immediate')
-}
+const naive = await run('try the lock', 'naive')
+const holdfast = await run('Holdfast', 'holdfast')
+console.log(`\n${table(naive, holdfast)}\n`)
+const found = faults(naive, holdfast)
+for (const fault of found) console.error(`FAILED: ${fault}`)
+process.exitCode = found.length === 0 ? 0 : 1

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { waitUntil, withClient } from '@holdfast/testkit'
 import { fromPg } from 'holdfast/drivers/pg'
 import { migrate } from 'holdfast/schema'
 import pg from 'pg'
 import { isMonthEnd } from '../src/bank.ts'
+import { withClient } from './databases.ts'
 import { startWorker, type Worker } from './start-worker.ts'
+import { waitUntil } from './wait-until.ts'
 
 export type Way = 'naive' | 'holdfast'
 
@@ -97,7 +98,7 @@ async function untilDone(databaseUrl: string, night: number): Promise<void> {
         'SELECT FROM holdfast.schedules WHERE last_tick >= to_timestamp($1::float8 / 1000)',
         [night],
       )
-      return rows.length > 0 || undefined
+      return rows.length > 0
     })
   })
 }

@@ -1,11 +1,9 @@
 /**
  * Shows the races of a shop and their end: the service as three processes, orders and returns that come
  * twice, first with look, check, write and then with Holdfast. `--rounds n` makes it shorter or longer.
- * Starts a PostgreSQL of its own; with DATABASE_URL it makes two databases on that server instead, and
- * drops them afterwards.
  */
 import { parseArgs } from 'node:util'
-import { createDatabase, startPostgres, withClient } from '@holdfast/testkit'
+import { withDatabase } from './databases.ts'
 import { measure } from './measure.ts'
 import { faults, table, trailTable } from './report.ts'
 import type { Plan } from './round.ts'
@@ -21,37 +19,19 @@ console.log(
 )
 console.log(`then returns, twice as well. Three processes, ${plan.rounds} rounds.\n`)
 
-const { DATABASE_URL } = process.env
-const server = DATABASE_URL === undefined ? await startPostgres() : undefined
-const serverUrl = server?.url() ?? (DATABASE_URL as string)
-const databases: string[] = []
-
 async function run(label: string, ledger: 'on' | 'off'): ReturnType<typeof measure> {
   process.stdout.write(`${label.padEnd(20)}`)
-  const database = await createDatabase(serverUrl, 'shop')
-  databases.push(new URL(database).pathname.slice(1))
-  const result = await measure(database, ledger, plan, () => process.stdout.write('.'))
+  const result = await withDatabase((url) =>
+    measure(url, ledger, plan, () => process.stdout.write('.')),
+  )
   process.stdout.write('\n')
   return result
 }
 
-async function drop(): Promise<void> {
-  await withClient(serverUrl, async (client) => {
-    for (const name of databases) {
-      await client.query(`DROP DATABASE ${client.escapeIdentifier(name)} WITH (FORCE)`)
-    }
-  })
-}
-
-try {
-  const { measured: naive } = await run('look, check, write', 'off')
-  const { measured: ledger, trail } = await run('with Holdfast', 'on')
-  console.log(`\n${table(naive, ledger)}\n`)
-  console.log(`Everything that happened to mug-1:\n\n${trailTable(trail)}\n`)
-  const found = faults(naive, ledger, trail)
-  for (const fault of found) console.error(`FAILED: ${fault}`)
-  process.exitCode = found.length === 0 ? 0 : 1
-} finally {
-  if (server === undefined) await drop()
-  else await server.stop('immediate')
-}
+const { measured: naive } = await run('look, check, write', 'off')
+const { measured: ledger, trail } = await run('with Holdfast', 'on')
+console.log(`\n${table(naive, ledger)}\n`)
+console.log(`Everything that happened to mug-1:\n\n${trailTable(trail)}\n`)
+const found = faults(naive, ledger, trail)
+for (const fault of found) console.error(`FAILED: ${fault}`)
+process.exitCode = found.length === 0 ? 0 : 1

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { withClient } from '@holdfast/testkit'
 import type { Movement } from '../src/audit-trail.ts'
+import { withClient } from './databases.ts'
 import { deliveryOf, ordersOf, type Plan, returnsOf } from './round.ts'
 import { type Service, startService } from './start-service.ts'
 

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { waitUntil } from '@holdfast/testkit'
 import { leaseMs, picturesAllowed } from '../src/settings.ts'
 import type { Database, Engine, Server } from './databases.ts'
 import { type Started, startProcess } from './start-process.ts'
+import { waitUntil } from './wait-until.ts'
 
 export type Way = 'by hand' | 'holdfast'
 
@@ -94,9 +94,7 @@ async function pausedAtWork(start: Start, db: Database): Promise<void> {
     sleeper?.resume()
     await waitUntil(
       'all jobs are done',
-      async () =>
-        (await db.count(`SELECT COUNT(*) FROM job WHERE state <> 'done'`)) === 0 || undefined,
-      { limitMs: 60_000, everyMs: 50 },
+      async () => (await db.count(`SELECT COUNT(*) FROM job WHERE state <> 'done'`)) === 0,
     )
   } finally {
     await Promise.all(workers.map((worker) => worker.stop()))
@@ -111,9 +109,7 @@ async function reportsOnTime(start: Start, db: Database): Promise<void> {
   try {
     await waitUntil(
       'the reports are written',
-      async () =>
-        (await db.count('SELECT COUNT(DISTINCT tick) FROM report')) > reports || undefined,
-      { limitMs: 60_000, everyMs: 100 },
+      async () => (await db.count('SELECT COUNT(DISTINCT tick) FROM report')) > reports,
     )
   } finally {
     await Promise.all(reporters.map((reporter) => reporter.stop()))

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { startInnodb } from '@holdfast/testkit'
 import { describe, expect, test } from 'vitest'
 import type { Measured } from '../demo/measure.ts'
 import { faults } from '../demo/report.ts'
@@ -20,7 +21,9 @@ describe.concurrent('the demo', () => {
     often,
     async (engine) => {
       const args = ['--import', fromSource, demo, '--engine', engine]
-      const { stdout } = await promisify(execFile)(process.execPath, args)
+      await using server = engine === 'mysql' ? await startInnodb('mariadb-10') : undefined
+      const env = { ...process.env, MYSQL_URL: await server?.createDatabase() }
+      const { stdout } = await promisify(execFile)(process.execPath, args, { env })
       expect(stdout).toMatch(/^jobs done more than once +1 +0$/m)
       expect(stdout).toMatch(/^orders nobody will be told of +1 +0$/m)
     },

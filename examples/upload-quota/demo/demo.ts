@@ -3,7 +3,7 @@
  * guard and then with it. `--rounds n` makes it shorter or longer.
  */
 import { parseArgs } from 'node:util'
-import { startPostgres } from '@holdfast/testkit'
+import { withDatabase } from './databases.ts'
 import { type Measured, measure, type Plan } from './measure.ts'
 import { faults, table } from './report.ts'
 
@@ -16,23 +16,18 @@ if (!Number.isInteger(plan.rounds) || plan.rounds < 1) {
 console.log(`Every user has room for one more image and sends ${plan.uploads} at once,`)
 console.log(`to two processes of the service. ${plan.rounds} rounds of ${plan.users} users each.\n`)
 
-const server = await startPostgres()
-
 async function run(label: string, guard: 'on' | 'off'): Promise<Measured> {
   process.stdout.write(`${label.padEnd(20)}`)
-  const database = await server.createDatabase('demo')
-  const measured = await measure(database, guard, plan, () => process.stdout.write('.'))
+  const measured = await withDatabase((url) =>
+    measure(url, guard, plan, () => process.stdout.write('.')),
+  )
   process.stdout.write('\n')
   return measured
 }
 
-try {
-  const unguarded = await run('without the guard', 'off')
-  const guarded = await run('with the guard', 'on')
-  console.log(`\n${table(unguarded, guarded)}\n`)
-  const found = faults(unguarded, guarded, plan)
-  for (const fault of found) console.error(`FAILED: ${fault}`)
-  process.exitCode = found.length === 0 ? 0 : 1
-} finally {
-  await server.stop('immediate')
-}
+const unguarded = await run('without the guard', 'off')
+const guarded = await run('with the guard', 'on')
+console.log(`\n${table(unguarded, guarded)}\n`)
+const found = faults(unguarded, guarded, plan)
+for (const fault of found) console.error(`FAILED: ${fault}`)
+process.exitCode = found.length === 0 ? 0 : 1

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { withClient } from '@holdfast/testkit'
 import { capBytes } from '../src/quota.ts'
+import { withClient } from './databases.ts'
 import { type Service, startService } from './start-service.ts'
 
 /** How hard to try. Every round has users of its own. */

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import type { Measured } from '../demo/measure.ts'
 import { faults } from '../demo/report.ts'
 import { fromSource } from './from-source.ts'
@@ -15,13 +15,11 @@ describe('the demo', () => {
   const often = { timeout: 120_000, retry: { count: 2, condition: chance } }
 
   test('shows users over the limit without the guard and none with it', often, async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      '--import',
-      fromSource,
-      demo,
-      '--rounds',
-      '3',
-    ])
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--import', fromSource, demo, '--rounds', '3'],
+      { env: { ...process.env, DATABASE_URL: inject('postgresUrl') } },
+    )
     const [, without, withGuard] = /^users over the limit +(\d+) of 12 +(\d+) of 12$/m.exec(
       stdout,
     ) as string[]

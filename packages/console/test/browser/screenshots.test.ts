@@ -1,15 +1,21 @@
-/** The pictures of docs/who-blocks-whom.md: `npm run docs:screenshots` makes them again. */
+/** The pictures of docs/who-blocks-whom.md: `npm run docs:screenshots` makes them again, in a quarter of an hour. */
+import { execFile } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { waitUntil } from '@holdfast/testkit'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { stageIncident } from '../../../holdfast/test/support/staged-incident.ts'
+import { useLocks } from '../support/busy-locks.ts'
 import { sizes, startBrowser } from '../support/console-browser.ts'
 import { logIn, settled } from '../support/console-visitor.ts'
 import { openShop } from '../support/shop-under-load.ts'
 import { tokens } from '../support/started-console.ts'
 
+/** The charts have a point for each minute, and all of them are recorded. */
+const minutesOfUse = 10
 const folder = process.env['HOLDFAST_SCREENSHOTS']
 
 test.skipIf(folder === undefined)(
@@ -26,7 +32,6 @@ test.skipIf(folder === undefined)(
       await settled(visit)
       await page.screenshot({ path: `${target}/${name}.png` })
     }
-    await pretendAnHour(shop.url)
     await logIn(visit, shop.origin, tokens.operate)
     await page.waitForSelector('.quiet')
     await page.setViewportSize({ width: 1400, height: 520 })
@@ -40,6 +45,7 @@ test.skipIf(folder === undefined)(
       { limitMs: 60_000 },
     )
     await shoot('now', 'now')
+    process.stdout.write(`${await inText(shop.url, incident.pids.billing)}\n`)
     const part = async (name: string, path: string, selector: string): Promise<void> => {
       await page.goto(`${shop.origin}/${path}`)
       await settled(visit)
@@ -59,27 +65,34 @@ test.skipIf(folder === undefined)(
     await incident.end()
     await page.setViewportSize({ width: 1400, height: 930 })
     await page.emulateMedia({ colorScheme: 'light' })
-    await shoot('locks', 'locks?namespace=order')
+    await useLocks(shop.url, minutesOfUse)
+    await shoot('locks', 'locks?namespace=order&minutes=15')
     expect(visit.complaints.filter((text) => !text.includes('401'))).toEqual([])
     await browser.close()
     await shop.end()
   },
-  180_000,
+  180_000 + minutesOfUse * 60_000,
 )
 
-/** An hour of use that nobody wants to wait for: quiet, and busy in the last ten minutes. */
-async function pretendAnHour(url: string): Promise<void> {
+/** What the page shows of the same incident as text: its processes have the numbers of the pictures. */
+async function inText(url: string, root: number): Promise<string> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  await client.query(`
-    INSERT INTO holdfast.lock_minute
-      (bucket, minute, namespace, acquired, timeouts, busy, wait, wait_max_ms, hold, hold_max_ms)
-    SELECT 0, date_trunc('minute', now()) - n * interval '1 min', space,
-      (700 + 200 * sin(n / 6.0)) * calls, CASE WHEN n < 10 AND space = 'order' THEN 12 - n ELSE 0 END, n % 4,
-      CASE WHEN n < 10
-        THEN ARRAY[300, 120, 90, 60, 50, 40, 30, 25, 20, 12, 8, 4, 1, 0]
-        ELSE ARRAY[600, 60, 20, 8, 6, 3, 2, 1, 0, 0, 0, 0, 0, 0] END::bigint[], 9000,
-      ARRAY[200, 300, 150, 60, 20, 6, 4, 2, 1, 0, 0, 0, 0, 0]::bigint[], 700
-    FROM generate_series(1, 59) AS n, (VALUES ('order', 1), ('cart', 2)) AS spaces (space, calls)`)
+  const { rows } = await client.query<Record<string, unknown>>(
+    `SELECT pid, locktype, relation::regclass::text, transactionid, classid, objid, mode, granted
+     FROM pg_locks WHERE database IS NULL
+       OR database = (SELECT oid FROM pg_database WHERE datname = current_database())
+     ORDER BY pid`,
+  )
   await client.end()
+  const waiting = rows.filter(({ granted }) => granted === false)
+  const command = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
+  const fromSource = new URL('../../../holdfast/test/support/from-source.ts', import.meta.url).href
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--import', fromSource, command, 'cancel', String(root), '--terminate'],
+    { env: { ...process.env, DATABASE_URL: url } },
+  ).catch((error: unknown) => error as { readonly stdout: string })
+  const lines = waiting.map((row) => Object.values(row).slice(0, -1).join(' | '))
+  return [`${rows.length} rows, of which wait:`, ...lines, stdout].join('\n')
 }

@@ -4,7 +4,7 @@
  * they print is compared with what they say they print.
  */
 import { readFileSync } from 'node:fs'
-import { createDatabase, sample } from '@holdfast/testkit'
+import { createDatabase, sample, withClient } from '@holdfast/testkit'
 import { afterAll, describe, expect, inject, test } from 'vitest'
 import { execute } from './checks/execute.ts'
 import { type Block, blocksOf, isForUsers, isQuickStart, readPages } from './checks/pages.ts'
@@ -30,12 +30,13 @@ describe('the snippets', () => {
     expect(checkRegions(blocks)).toEqual([])
   })
 
-  test('of the README are all run or taken from files that are', () => {
-    const shown = blocks.filter(({ page, language }) => page === 'README.md' && language === 'ts')
-    expect(shown.length).toBeGreaterThan(1)
-    for (const { notes, flags } of shown) {
-      expect(notes.has('region') || flags.includes('run')).toBe(true)
-    }
+  test('of the README stand alone, and are all run but for the bug', () => {
+    const shown = workshop.snippets.filter(({ block }) => block.page === 'README.md')
+    expect(shown.map(({ preamble, run }) => [preamble, run])).toEqual([
+      [undefined, false],
+      [undefined, true],
+      [undefined, true],
+    ])
   })
 
   test('of the README show the one line that is the fix', () => {
@@ -45,8 +46,9 @@ describe('the snippets', () => {
     expect(bug).toHaveLength(fix.length)
     const changed = bug.flatMap((line, at) => (line === fix[at] ? [] : [`-${line}`, `+${fix[at]}`]))
     expect(changed).toHaveLength(2)
-    const shown = blocks.find(({ page, language }) => page === 'README.md' && language === 'diff')
-    expect(shown?.code.split('\n')).toEqual(changed)
+    const [shown, diff] = blocks.filter(({ page }) => page === 'README.md')
+    expect(diff?.code.split('\n')).toEqual(changed)
+    expect(shown?.code.split('\n')).toContain(changed[0]?.slice(1))
   })
 
   describe.concurrent('run', () => {
@@ -66,12 +68,22 @@ describe('the snippets', () => {
   })
 })
 
+const tableOfUploads = readFileSync(
+  new URL('../../../../examples/upload-quota/prisma/schema.sql', import.meta.url),
+  'utf8',
+)
+
 type Snippet = Workshop['snippets'][number]
 
 async function runOf(workshop: Workshop, snippet: Snippet): Promise<string[]> {
-  const installs = readFileSync(snippet.preamble, 'utf8').includes('await migrate(fromPg(pool))\n')
+  const { preamble } = snippet
+  const installs =
+    preamble === undefined ||
+    readFileSync(preamble, 'utf8').includes('await migrate(fromPg(pool))\n')
   const template = installs ? inject('installedDatabase') : undefined
   const url = await createDatabase(inject('postgresUrl'), 'docs', template)
+  // What a block that stands alone finds in the database is what the page says to install.
+  if (preamble === undefined) await withClient(url, (client) => client.query(tableOfUploads))
   return await execute(snippet, workshop.fileOf(snippet), url)
 }
 
@@ -98,6 +110,22 @@ describe('the checks go red', () => {
       expect.stringMatching(/^docs\/made-up\.md:41 error TS/),
     ])
   })
+
+  test.each(['README.md', 'docs/recipes/wallet.md', 'docs/start/pg.md'])(
+    'for a name that a block of %s does not declare, and for a preamble above it',
+    async (page) => {
+      const bare = { ...block('await hf.guard(lockKey("a", 1), async () => userId)'), page }
+      using workshop = openWorkshop([bare])
+      const errors = await workshop.typeErrors()
+      for (const name of ['hf', 'lockKey', 'userId']) {
+        expect(errors).toContainEqual(
+          expect.stringMatching(`^${page}:40 error TS2304: Cannot find name '${name}'`),
+        )
+      }
+      const helped = { ...bare, notes: new Map([['preamble', 'pg']]) }
+      expect(() => snippetOf(helped, '.')).toThrow(/has to stand alone/)
+    },
+  )
 
   test('for a block that throws or prints something else', async () => {
     using workshop = openWorkshop([

@@ -1,9 +1,10 @@
 /**
  * The recipes, as a reader has them: the set-up is done as it is written, in an empty folder outside the workspace, with
  * what is packed, and each recipe in a folder of its own. That each fix holds is said by test/docs/recipes.test.ts.
+ * The blocks of the README stand alone in the same project.
  */
 import { execFile } from 'node:child_process'
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { createDatabase, withClient } from '@holdfast/testkit'
@@ -16,6 +17,10 @@ const isSetUp = ({ path }: Page): boolean => path.endsWith('/README.md')
 const pages = readPages().filter(isRecipe)
 const setUp = pages.filter(isSetUp).flatMap(blocksOf)
 const recipes = pages.filter((page) => !isSetUp(page))
+const readme = readPages()
+  .filter(({ path }) => path === 'README.md')
+  .flatMap(blocksOf)
+  .filter(({ language }) => language === 'ts')
 /** In a brief run one of them; all of them are type-checked. */
 const isChosen = ({ path }: Page): boolean =>
   process.env['HOLDFAST_BRIEF'] !== '1' || path.includes('wallet')
@@ -33,6 +38,9 @@ beforeAll(async () => {
   const url = await createDatabase(inject('postgresUrl'), 'reader', inject('emptyDatabase'))
   const models = recipes.flatMap(blocksOf).filter(of('prisma'))
   const shown = new Set(models.map(({ code }) => code))
+  // What the README is about is a model of the reader's.
+  const uploads = await readFile(join(root, 'examples/upload-quota/prisma/schema.prisma'), 'utf8')
+  shown.add(uploads.slice(uploads.indexOf('model ')))
   for (const block of setUp) {
     if (of('sh')(block)) {
       if (block.code.includes('--test')) continue
@@ -89,6 +97,20 @@ describe('the recipes, with what is packed', () => {
       expect(output).toMatch(/✗ (?:race|deadlock) in /)
     },
   )
+
+  test('each block of the README runs, alone in a folder', { timeout: 180_000 }, async () => {
+    expect(readme.length).toBeGreaterThan(1)
+    const url = await createDatabase(inject('postgresUrl'), 'readme', inject('installedDatabase'))
+    const tables = await readFile(join(root, 'examples/upload-quota/prisma/schema.sql'), 'utf8')
+    await withClient(url, (client) => client.query(tables))
+    for (const { line, code } of readme) {
+      const folder = `readme-${line}`
+      await mkdir(join(project.folder, folder))
+      await symlink('../generated', join(project.folder, folder, 'generated'))
+      await writeFile(join(project.folder, folder, 'block.ts'), `${code}\n`)
+      expect(await run(`node ${folder}/block.ts`, url)).toMatchObject({ passes: true })
+    }
+  })
 
   test('each block is type-checked beside the files of its page', {
     timeout: 180_000,

@@ -65,12 +65,15 @@ async function runLines(
 ): Promise<Run> {
   let output = ''
   for (const line of lines.split('\n')) {
-    const [, names] = /^npm install (?:--save-dev )?(.*)$/.exec(line) ?? []
-    if (names === undefined) {
+    const [command, named] = /^npm install(?: --save-dev)?(?: (.*))?$/.exec(line) ?? []
+    if (command === undefined) {
       const ran = await runLine(line, folder, env)
       output += ran.output
       if (!ran.passes) return { passes: false, output }
-    } else for (const name of names.split(' ')) await install(name, folder, shelf)
+    } else {
+      const names = named?.split(' ') ?? (await dependenciesOf(folder))
+      for (const name of names) await install(name, folder, shelf)
+    }
   }
   return { passes: true, output }
 }
@@ -114,11 +117,18 @@ async function install(name: string, folder: string, shelf: string): Promise<voi
 
 interface Manifest {
   readonly name: string
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
   readonly bin?: string | Readonly<Record<string, string>>
 }
 
 async function manifestOf(folder: string): Promise<Manifest> {
   return JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest
+}
+
+async function dependenciesOf(folder: string): Promise<string[]> {
+  const { dependencies = {}, devDependencies = {} } = await manifestOf(folder)
+  return Object.keys({ ...dependencies, ...devDependencies })
 }
 
 async function nameOf(folder: string): Promise<string> {

@@ -1,8 +1,13 @@
-/** Plain words in what users read: the pages, and the messages of errors. The second half shows that each rule goes red. */
+/**
+ * Plain words in what users read: the pages, the messages of errors, and the console. The second half shows that each rule
+ * goes red.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { errorCodes } from '../../src/errors.ts'
 import { readPages } from '../docs/checks/pages.ts'
-import { banned, checkPlainWords, passagesOf } from './tidy/plain-words.ts'
+import { banned, checkPassage, checkPlainWords, passagesOf } from './tidy/plain-words.ts'
+import { passagesOnScreen } from './tidy/screen-words.ts'
 
 /** Those for everybody; READMEs of folders are for whoever works in them. */
 const pages = readPages().filter(({ path }) =>
@@ -13,7 +18,23 @@ const messages = Object.entries(errorCodes).flatMap(([code, { what, next }]) => 
   { place: code, text: next },
 ])
 
+const screens = new URL('../../../console/src/ui/', import.meta.url)
+const screenFiles = readdirSync(screens, { recursive: true, encoding: 'utf8' })
+  .filter((path) => /\.tsx?$/.test(path))
+  .toSorted()
+
+function checkScreen(path: string, source: string): string[] {
+  return passagesOnScreen(path, source).flatMap((passage) => checkPassage(path, passage))
+}
+
 describe('plain words', () => {
+  test('on the pages of the console', () => {
+    const sources = screenFiles.map((path) => [path, readFileSync(new URL(path, screens), 'utf8')])
+    const read = sources.flatMap(([path = '', source = '']) => passagesOnScreen(path, source))
+    expect(read.map(({ text }) => text)).toContain('Nobody waits.')
+    expect(sources.flatMap(([path = '', source = '']) => checkScreen(path, source))).toEqual([])
+  })
+
   test('in the messages of errors', () => {
     expect(messages.flatMap((message) => checkPlainWords(message))).toEqual([])
   })
@@ -85,6 +106,34 @@ describe('the check goes red', () => {
     ['a list of code', `These: ${'`a`, '.repeat(40)}and \`b\`.`],
   ])('and stays green for %s', (_, text) => {
     expect(check(text)).toEqual([])
+  })
+
+  test.each([
+    [
+      'a sentence with links and figures',
+      `<p>${words(15).slice(0, -1)} <b>then</b> {n} <i>${words(15)}</i></p>`,
+    ],
+    ['an attribute', `<Button title="${words(31)}" />`],
+    ['a template', `const a = \`${words(30).slice(0, -1)} \${n}.\``],
+  ])('for a long sentence on a screen: %s', (_, source) => {
+    expect(checkScreen('a.tsx', source)).toEqual([
+      expect.stringMatching(/^a\.tsx:1 has a sentence/),
+    ])
+  })
+
+  test('for a phrase on a screen, wherever it is', () => {
+    const source = `import 'a room'
+const a = <p class="a room">Two <code>rooms</code> {n > 1 ? 'are told' : \`\${n} is mended\`}</p>`
+    expect(checkScreen('a.tsx', source)).toEqual([
+      expect.stringContaining('says "are told"'),
+      expect.stringContaining('says "mended"'),
+      expect.stringContaining('says "rooms"'),
+    ])
+  })
+
+  test('and stays green for two paragraphs beside each other', () => {
+    const source = `<div><p>${words(20)}</p><p>${words(20)}</p></div>`
+    expect(checkScreen('a.tsx', source)).toEqual([])
   })
 
   test('passages know their lines', () => {

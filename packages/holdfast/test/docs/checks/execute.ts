@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import type { Snippet } from './snippets.ts'
 
 const program = fileURLToPath(new URL('./run-snippet.ts', import.meta.url))
+const addressOf = (path: string): string => pathToFileURL(path).href
 const fromSource = new URL('../../support/from-source.ts', import.meta.url).href
 /** A block that leaves something open, or waits for ever, is a broken block. */
 const limitMs = 30_000
@@ -16,7 +17,7 @@ export async function execute(
 ): Promise<string[]> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    ['--import', fromSource, program, pathToFileURL(file).href, pathToFileURL(preamble).href],
+    ['--import', fromSource, program, ...[file, ...(preamble ? [preamble] : [])].map(addressOf)],
     {
       env: { ...process.env, DATABASE_URL: databaseUrl, NODE_ENV: 'development' },
       timeout: limitMs,

@@ -49,6 +49,11 @@ export function isForUsers({ path }: Page): boolean {
   )
 }
 
+/** Pages of which each block stands alone: what it uses, it declares or imports, and nothing is added for the check. */
+export function standsAlone({ path }: Pick<Page, 'path'>): boolean {
+  return path === 'README.md' || path.startsWith('docs/recipes/') || isQuickStart({ path })
+}
+
 /** Pages that are done block by block in an empty folder: see quick-starts.test.ts. */
 export function isQuickStart({ path }: Pick<Page, 'path'>): boolean {
   return path.startsWith('docs/start/')

@@ -2,14 +2,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript-5'
-import { type Block, root } from './pages.ts'
+import { type Block, root, standsAlone } from './pages.ts'
 
 const preambles = fileURLToPath(new URL('../preambles/', import.meta.url))
 
 /** A block as a module that can be type-checked and run. */
 export interface Snippet {
   readonly block: Block
-  readonly preamble: string
+  /** Nothing if the block stands alone. */
+  readonly preamble: string | undefined
   /** One line more than the block: the import of what the block takes from its preamble. */
   readonly source: string
   readonly run: boolean
@@ -34,6 +35,11 @@ export function snippetOf(block: Block, folder: string): Snippet {
   const prints = block.printed === undefined ? told : lastingLines(block.printed)
   if (prints.length > 0 && !run) {
     throw new Error(`${place} promises an output that is not checked: mark the block as run`)
+  }
+  if (standsAlone({ path: block.page })) {
+    if (block.notes.has('preamble'))
+      throw new Error(`${place} has to stand alone, and has a preamble`)
+    return { block, preamble: undefined, source: `\n${block.code}\n`, run, prints }
   }
   const preamble = preambleOf(block)
   const names = namesToImport(block.code, readFileSync(preamble, 'utf8'))

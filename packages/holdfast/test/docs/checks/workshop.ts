@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { type Block, root } from './pages.ts'
 import { type Snippet, snippetsOf } from './snippets.ts'
@@ -28,6 +28,7 @@ export function openWorkshop(blocks: readonly Block[]): Workshop {
   }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
   for (const [{ source }, name] of names) writeFileSync(join(folder, name), source)
+  writeClient(folder)
   return {
     snippets,
     fileOf: (snippet) => join(folder, names.get(snippet) as string),
@@ -37,6 +38,14 @@ export function openWorkshop(blocks: readonly Block[]): Workshop {
     },
     [Symbol.dispose]: () => rmSync(folder, { recursive: true }),
   }
+}
+
+/** The client of examples/upload-quota, where that of a project would be. */
+function writeClient(folder: string): void {
+  mkdirSync(join(folder, 'generated/prisma'), { recursive: true })
+  const client = join(root, 'examples/upload-quota/prisma/generated/client.ts')
+  const from = relative(join(folder, 'generated/prisma'), client).replaceAll('\\', '/')
+  writeFileSync(join(folder, 'generated/prisma/client.ts'), `export * from '${from}'\n`)
 }
 
 function fileName({ block }: Snippet): string {

@@ -33,26 +33,29 @@ export interface Read {
 }
 
 /** One run of text that is read on its own: a paragraph, an item, a cell, a heading. */
-interface Passage {
+export interface Passage {
   readonly line: number
   readonly text: string
 }
 
 /** Findings, as `place:line what is wrong`. */
 export function checkPlainWords({ place, text }: Read): string[] {
-  return passagesOf(text).flatMap(({ line, text: passage }) => {
-    const words = banned.flatMap(([phrase, instead]) => {
-      const found = phrase.exec(passage)?.[0]
-      return found === undefined ? [] : [`${place}:${line} says "${found}": ${instead}`]
-    })
-    const long = sentencesOf(passage)
-      .filter((sentence) => countOf(sentence) > mostWords)
-      .map((sentence) => {
-        const start = sentence.split(' ').slice(0, 6).join(' ')
-        return `${place}:${line} has a sentence of ${countOf(sentence)} words: ${start} …`
-      })
-    return [...words, ...long]
+  return passagesOf(text).flatMap((passage) => checkPassage(place, passage))
+}
+
+/** The same for one piece of text. */
+export function checkPassage(place: string, { line, text }: Passage): string[] {
+  const words = banned.flatMap(([phrase, instead]) => {
+    const found = phrase.exec(text)?.[0]
+    return found === undefined ? [] : [`${place}:${line} says "${found}": ${instead}`]
   })
+  const long = sentencesOf(text)
+    .filter((sentence) => countOf(sentence) > mostWords)
+    .map((sentence) => {
+      const start = sentence.split(' ').slice(0, 6).join(' ')
+      return `${place}:${line} has a sentence of ${countOf(sentence)} words: ${start} …`
+    })
+  return [...words, ...long]
 }
 
 /** What of Markdown is prose, in pieces that are read on their own; code and pictures are none. */

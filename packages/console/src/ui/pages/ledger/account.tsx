@@ -194,7 +194,7 @@ function Holds({ report }: { readonly report: AccountReport }): JSX.Element {
     <section class="section">
       <h2>Holds</h2>
       {report.holds.length === 0 ? (
-        <p class="faint">Nothing is put aside.</p>
+        <p class="faint">Nothing is reserved.</p>
       ) : (
         <DataTable
           caption="Holds of this account"

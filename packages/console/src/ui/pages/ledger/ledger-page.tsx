@@ -154,7 +154,7 @@ function Holds(): JSX.Element {
       <Loaded of={holds}>
         {(data) =>
           data.holds.length === 0 ? (
-            <p class="faint">No amount is put aside.</p>
+            <p class="faint">No amount is reserved.</p>
           ) : (
             <DataTable
               caption="Open holds"

@@ -61,8 +61,8 @@ function NothingRecorded(): JSX.Element {
   return (
     <Empty icon="locks" title="No use of locks was recorded in this time.">
       <p>
-        Processes count and name their locks once they are told to. Put this where each of them
-        starts; the first figures are here within a minute.
+        A process counts and names its locks from the moment it records. Put this where each process
+        starts. The first figures are here within a minute.
       </p>
       <div class="statement">
         <pre tabIndex={0}>
