@@ -56,6 +56,9 @@ export function failureOf(error: unknown, ofDatabase = true): Failure {
   if (isHoldfastError(error, 'SCHEMA_MISSING') && plain(error.cause).code === '42501') {
     return rightMissing(plain(error.cause).message)
   }
+  if (isHoldfastError(error, 'SCHEMA_FAILED') && error.details.sqlState === '42501') {
+    return rightMissing(plain(error.cause).message, mayMigrate)
+  }
   if (isHoldfastError(error)) {
     const { message, next } = parted(error)
     return { code: error.code, message: `${message}${reasonOf(error.cause)}`, next }
@@ -64,17 +67,24 @@ export function failureOf(error: unknown, ofDatabase = true): Failure {
   return { code: known.code, message: said(error), next: nextOf(known, ofDatabase) }
 }
 
-/** The schema is there, as far as this role may see; who may give it the right depends on what the right is. */
-function rightMissing(said: string): Failure {
+const mayMigrate =
+  'Connect as the role that owns the schema. To install it, a role needs CREATE on the database: GRANT CREATE ON DATABASE <database> TO <role>.'
+
+/** Who may give the role the right depends on what the right is; `next` where that is known. */
+function rightMissing(said: string, known?: string): Failure {
   const [, kind = '', name = ''] = /denied for (\w+(?: \w+)?) (\S+)$/.exec(said) ?? []
   const right = rights[kind]
   const isGranted = kind === 'schema' || grants({ role: 'app' }).includes(`."${name}"`)
   const owner = 'Connect as the role that owns the schema'
   const next =
-    right === undefined || isGranted
+    known ??
+    (right === undefined || isGranted
       ? `Run what \`holdfast grants --role <role>\` prints, as the role that owns the schema.`
-      : `${owner}: this is left to it, and \`holdfast grants\` does not give it to other roles.`
-  const lacking = right === undefined ? '' : `This role has no ${right} on ${kind} ${name}.\n`
+      : `${owner}: this is left to it, and \`holdfast grants\` does not give it to other roles.`)
+  const lacking =
+    right === undefined || known !== undefined
+      ? ''
+      : `This role has no ${right} on ${kind} ${name}.\n`
   return { code: 'RIGHT_MISSING', message: `${lacking}PostgreSQL said: ${said}`, next }
 }
 

@@ -25,7 +25,7 @@ const connection: Readonly<Record<string, Flag>> = {
     type: 'string',
     value: '<url>',
     about:
-      'Where to connect; else HOLDFAST_DATABASE_URL or DATABASE_URL, of the environment or of .env, which other users of the machine cannot see',
+      'Where to connect. Other users of the machine can see it: better set HOLDFAST_DATABASE_URL or DATABASE_URL, in the environment or in .env',
   },
 }
 

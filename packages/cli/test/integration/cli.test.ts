@@ -177,7 +177,11 @@ describe('failures: exit code 1, the next step, no password', () => {
     as.username = role
     const { code, err } = await holdfast(['migrate'], { DATABASE_URL: as.href })
     expect(code).toBe(1)
-    expect(err).toMatch(/SCHEMA_FAILED[^]*PostgreSQL said: permission denied for database/)
+    expect(err).toMatch(
+      /PostgreSQL said: permission denied for database[^]*\nConnect as .* CREATE on/,
+    )
+    const asJson = await holdfast(['migrate', '--json'], { DATABASE_URL: as.href })
+    expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: 'RIGHT_MISSING' } })
   })
 })
 

@@ -10,8 +10,8 @@ export const usage: string = `Usage: npx @holdfast/console [flags] [<name>=<url>
 
 Shows who blocks whom in a database, by name, in the browser: PostgreSQL, MariaDB or MySQL.
 
-  --database-url <url>  The database; else HOLDFAST_DATABASE_URL, else DATABASE_URL, which other users
-                        of the machine cannot see. Several: <name>=<url>, or lines of the variable
+  --database-url <url>  The database. Other users of the machine can see it: better set
+                        HOLDFAST_DATABASE_URL or DATABASE_URL. Several: <name>=<url>, or lines of the variable
   --port <port>         Default 4873
   --host <address>      Where to listen; default 127.0.0.1, this machine only
   --public-url <url>    How browsers reach it through a proxy: https://ops.example.com/holdfast

@@ -206,13 +206,13 @@ const otherCodes = {
     class: 'SchemaError',
     retryable: false,
     what: 'PostgreSQL refused a statement of this file; everything was rolled back.',
-    next: 'The reason is in the error of PostgreSQL (cause). If it is about rights, the role needs CREATE on the database, or must own the schema and everything in it. `holdfast doctor` lists what belongs to others, and tables and types that have disappeared: restore their rows from a backup.',
+    next: 'If it is about rights, the role needs CREATE on the database, or must own the schema and everything in it. Any other reason is in the error of PostgreSQL (cause). `holdfast doctor` lists what belongs to others, and tables and types that have disappeared: restore their rows from a backup.',
   },
   SCHEMA_MISSING: {
     class: 'SchemaError',
     retryable: false,
     what: 'The schema of Holdfast is not installed in this database, or this role may not use what it asked for.',
-    next: 'The error of the database (cause) names what was looked for. On PostgreSQL run `holdfast migrate`, and for the role of the application what `holdfast grants` prints: both are commands of @holdfast/cli. If the schema has another name than holdfast, say so: createHoldfast(driver, { schema }). Audit and upkeep are for the role that owns the schema. On MariaDB and MySQL run `holdfast migrate`, or call migrate(driver) of holdfast/mysql; if the tables are in another database than the connection has chosen, say so: createHoldfast(driver, { database }). On SQLite call migrate(driver) of holdfast/sqlite.',
+    next: 'If it is not installed, run `holdfast migrate` of @holdfast/cli; on SQLite call migrate(driver). If the role lacks a right, run what `holdfast grants` prints for it; audit and upkeep are for the owner. If it has another name, pass schema to createHoldfast (on MariaDB and MySQL: database).',
   },
   LEASE_NAME_INVALID: {
     class: 'UsageError',

@@ -168,7 +168,7 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
 ): Credits<Tx, AmountOf<K>, F> {
   type A = AmountOf<K>
   const options = optionsGiven(given, known.creditsOptions as KnownOptions<typeof given>)
-  const book = nameText(options.name, 'book')
+  const book = nameText(options.name, 'name')
   kernel.declare(book, { as: 'credits', amounts: options.amounts ?? 'number' })
   const amounts = amountReader((options.amounts ?? 'number') as K)
   const holds = createHolds(kernel, book, options, amounts)
@@ -205,7 +205,7 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
     kind: kinds.refund,
     book,
     amount: amountText(amount),
-    ...refTo(nameText(of, 'operationId')),
+    ...refTo(nameText(of, 'of')),
   })
   const apply = (
     tx: Tx | undefined,
@@ -253,10 +253,10 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
       const { bucket } = accountId(nameText(scope ?? key, 'scope'), book, nameText(key, 'key'))
       // Before the period is asked for: what cannot be granted is told at once.
       granting(amount, { ...terms, expiresIn: 1 })
-      nameText(plan, 'operationId')
+      nameText(plan, 'plan')
       const { start, end } = await currentPeriod(kernel, tx, bucket, per, timeZone)
       // The amount is part of what is granted and not of the name: another amount in the same period is a conflict.
-      const period = JSON.stringify(['renew', nameText(plan, 'operationId'), start.getTime()])
+      const period = JSON.stringify(['renew', nameText(plan, 'plan'), start.getTime()])
       const operationId = rowId(period, nameText(key, 'key'))
       const operation = {
         operationId,
@@ -292,7 +292,7 @@ export function createCredits<Tx, K extends AmountKind = 'number', F extends str
     },
     async voidGrant(...args: readonly unknown[]) {
       const [tx, key, grant, rest] = calledWith<Tx>(args)
-      const ref = refTo(nameText(grant, 'operationId'))
+      const ref = refTo(nameText(grant, 'grant'))
       return await apply(
         tx,
         { kind: kinds.void, book, amount: '0', ...ref },

@@ -1,6 +1,6 @@
 import type { Executor } from '../core/driver.ts'
 import { roleFacts } from '../engines/postgres/health/server.ts'
-import { alterRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
+import { alterRole, anotherRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
 import { finding, type HealthFinding, type OwnCode } from './finding.ts'
 import { isTrue } from '../core/is-true.ts'
 
@@ -40,7 +40,7 @@ export async function examineRole(
         'role-superuser',
         object,
         'is a superuser: no privilege holds it back, and it can change every table past the functions.',
-        alterRole(role, 'NOSUPERUSER'),
+        anotherRole,
       ),
     ]
   }

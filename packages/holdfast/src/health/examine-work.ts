@@ -4,10 +4,12 @@ import type { Driver, Executor, Row } from '../core/driver.ts'
 import { optionsGiven } from '../core/options/known-options.ts'
 import { checkTable } from '../engines/postgres/claims/table-check.ts'
 import {
+  logAgain,
   overdueHolds,
   strandedClaims,
   stuckTicks,
   sweepText,
+  unloggedLimits,
   unvacuumedTables,
   vacuumAgain,
 } from '../engines/postgres/health/work.ts'
@@ -68,6 +70,19 @@ export async function examineVacuum(executor: Executor, schema: string): Promise
       `table ${String(row['name'])}`,
       'has autovacuum_enabled = false: dead rows are never removed, and every read gets slower.',
       vacuumAgain(schema, String(row['name'])),
+    ),
+  )
+}
+
+/** Rate limits whose owner chose to do without their counts after a crash. */
+export async function examineLimits(executor: Executor, schema: string): Promise<HealthFinding[]> {
+  const rows = await executor.query(unloggedLimits(schema))
+  return rows.map((row) =>
+    finding(
+      'rate-limit-unlogged',
+      `table ${String(row['name'])}`,
+      'is UNLOGGED: after a crash or a failover it is empty, and all rate limits begin anew. If that was not your choice:',
+      logAgain(schema, String(row['name'])),
     ),
   )
 }

@@ -18,6 +18,7 @@ import { examineConnections, examineSettings, settingNames } from './examine-set
 import {
   examineClaims,
   examineHolds,
+  examineLimits,
   examineStranded,
   examineTicks,
   examineVacuum,
@@ -139,6 +140,7 @@ async function partsFor<Tx>(driver: Driver<Tx>, options: HealthOptions): Promise
     ),
     look('sessions', 'prepared transactions', (executor) => examinePrepared(executor, idleMs)),
     look('server', 'tables', (executor) => examineVacuum(executor, schema)),
+    look('schema', 'table rate_limit', (executor) => examineLimits(executor, schema)),
     look('work', 'holds', (executor) => examineHolds(executor, schema, overdueMs)),
     look('work', 'schedules', (executor) => examineTicks(executor, schema, overdueMs)),
     look('work', 'table work', (executor) =>

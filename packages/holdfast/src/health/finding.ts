@@ -82,6 +82,7 @@ export type OwnCode =
   | 'own-index-missing'
   | 'table-without-transactions'
   | 'lock-rows-many'
+  | 'rate-limit-unlogged'
 
 /** Every code of this room's own, with its group and how bad it is. */
 export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]>> = {
@@ -136,6 +137,7 @@ export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]
   'own-index-missing': ['schema', 'warning'],
   'table-without-transactions': ['schema', 'warning'],
   'lock-rows-many': ['work', 'note'],
+  'rate-limit-unlogged': ['schema', 'note'],
 }
 
 /** Of a claimed table. Who examines need not be who claims, so that rights are not judged. */

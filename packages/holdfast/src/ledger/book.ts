@@ -15,7 +15,7 @@ import {
 import type { AmountReader } from './verdict.ts'
 import { bigintAmounts, numberAmounts } from './verdict.ts'
 import { assertSignal, objectGiven } from '../core/options/given.ts'
-import type { KnownOptions } from '../core/options/known-options.ts'
+import { assertNoClient, type KnownOptions } from '../core/options/known-options.ts'
 
 /** What every operation says about itself. */
 export interface OperationOptions {
@@ -131,6 +131,7 @@ export function calledWith<Tx>(
 ): readonly [tx: Tx | undefined, key: Key, ...rest: unknown[]] {
   // What is missing is a key, since nobody has a transaction that is not there.
   if (args[0] === undefined || args[0] === null) nameText(args[0], 'key')
+  if (args.length > 1) assertNoClient(args.at(-1))
   return isKey(args[0])
     ? [undefined, args[0], ...args.slice(1)]
     : [args[0] as Tx, args[1] as Key, ...args.slice(2)]

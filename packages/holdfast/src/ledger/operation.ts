@@ -92,9 +92,13 @@ export function isKey(value: unknown): value is Key {
 type NameField =
   | 'key'
   | 'scope'
+  | 'name'
   | 'book'
   | 'operationId'
   | 'externalId'
+  | 'of'
+  | 'grant'
+  | 'plan'
   | 'sku'
   | 'location'
   | 'follower'

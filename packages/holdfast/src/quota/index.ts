@@ -155,7 +155,7 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
 ): Quota<Tx, AmountOf<K>> {
   const options = optionsGiven(given, quotaOptions as KnownOptions<typeof given>)
   type A = AmountOf<K>
-  const book = nameText(options.name, 'book')
+  const book = nameText(options.name, 'name')
   const window = windowOf(options)
   kernel.declare(book, declarationOf(options))
   const amounts = amountReader((options.amounts ?? 'number') as K)
@@ -197,7 +197,7 @@ export function createQuota<Tx, K extends AmountKind = 'number'>(
   /** What gives back. The window it was taken from is known to the database. */
   const returning = (amount: Amount, of: string): QuotaLine => {
     assertHolds(window.rollingMs)
-    const ref = refTo(nameText(of, 'operationId'))
+    const ref = refTo(nameText(of, 'of'))
     return { kind: kinds.refund, book, amount: amountText(amount), ...ref }
   }
   const bucketOf = (key: Key, scope: string | undefined): number =>

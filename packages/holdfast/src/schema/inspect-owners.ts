@@ -1,5 +1,5 @@
 import type { Executor } from '../core/driver.ts'
-import { alterRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
+import { anotherRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
 import { misplacedFrom, readMisplaced, type RolePower } from '../engines/postgres/schema/owners.ts'
 import { noSearchPath } from '../engines/postgres/schema/privileges.ts'
 import type { Finding } from './finding.ts'
@@ -35,7 +35,7 @@ export async function ownedBy(
     what: `${what}: it can change every table, past the functions.`,
     fix,
   })
-  if (superuser) return [finding('is a superuser', alterRole(role, 'NOSUPERUSER'))]
+  if (superuser) return [finding('is a superuser', anotherRole)]
   const own = misplacedFrom(await executor.query(readMisplaced(schema))).filter(
     ({ owner }) => owner === role,
   )
@@ -60,6 +60,3 @@ export async function ownedBy(
   ]
   return found.length > 0 ? found : [finding('has the rights of the owner', anotherRole)]
 }
-
-const anotherRole =
-  'Let the application connect as a role of its own, and run what `holdfast grants` prints for it.'

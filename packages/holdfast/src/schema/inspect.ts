@@ -149,6 +149,9 @@ async function inspectObjects<Tx>(
   )
 }
 
+/** Facts that are the owner's to choose: `rate-limit.md` offers to keep the counts out of the log. */
+const chosen: ReadonlySet<string> = new Set(['table rate_limit unlogged'])
+
 /** Facts that have a code of their own, since they are holes and not just changes. */
 const ownCodes: Readonly<Record<string, FindingCode>> = {
   'function securityDefiner': 'function-security',
@@ -159,7 +162,10 @@ const ownCodes: Readonly<Record<string, FindingCode>> = {
 }
 
 function findingsOf(whole: Difference, files: SchemaFiles, schema: string): Finding[] {
-  const { object, expected, found, changed } = whole
+  const { object, expected, found } = whole
+  const changed = whole.changed.filter(
+    (fact) => !chosen.has(`${object.kind} ${object.name} ${fact}`),
+  )
   const name = [object.of, object.name].filter((part) => part !== '').join('.')
   const finding = (code: FindingCode, what: string, part = whole): Finding => ({
     code,

@@ -64,7 +64,7 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
   type A = AmountOf<K>
   const options = optionsGiven(given, stockOptions as KnownOptions<typeof given>)
   assertTexts(options.locations, 'locations')
-  const book = nameText(options.name, 'book')
+  const book = nameText(options.name, 'name')
   const home = nameText(options.scope ?? options.name, 'scope')
   const policy = { overrun: options.overrun ?? 'refuse', late: options.late ?? 'book' } as const
   const kind = (options.amounts ?? 'number') as K
@@ -201,7 +201,7 @@ export function createStock<Tx, K extends AmountKind = 'number', L extends strin
     async return(...args: readonly unknown[]) {
       const [tx, lines, rest] = calledWithLines<Tx, L, ReturnOptions>(args, returnOptions)
       const { of } = rest
-      const refund = of === undefined ? undefined : refTo(nameText(of, 'externalId'))
+      const refund = of === undefined ? undefined : refTo(nameText(of, 'of'))
       return await apply(
         tx,
         lines.map((line) =>

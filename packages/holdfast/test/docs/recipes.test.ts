@@ -13,6 +13,7 @@ import {
   tables,
   type Version,
 } from './checks/recipes.ts'
+import { runTabs, stories, tabsOf, type Told } from './checks/tabs.ts'
 
 const pages = readPages().filter(isRecipe)
 const landing = readPages().filter(({ path }) => path === landingPath)
@@ -71,6 +72,19 @@ describe('the recipes', () => {
       expect(tab).toEqual([tab[0], ['pg', 'drizzle', 'kysely', 'typeorm']])
   })
 
+  describe('do the same with each client, also if a row is missing or the call comes again:', () => {
+    test('each page with tabs is told', () => {
+      const tabbed = book.versions.flatMap(({ page, client }) => (client ? [page] : []))
+      const names = [...new Set(tabbed.map((page) => basename(page, '.md')))]
+      expect(Object.keys(stories).toSorted()).toEqual(names.toSorted())
+    })
+    test.each(isBrief ? ['transfer', 'webhooks'] : Object.keys(stories))('%s', async (name) => {
+      const done = await runTabs(name, tabsOf(book, name), await databaseFor({ sql: [] }))
+      expect(Object.keys(done)).toEqual(['prisma', 'pg', 'drizzle', 'kysely', 'typeorm'])
+      expect(unlike(name, done)).toEqual([])
+    })
+  })
+
   test('of the landing page run, one for each client', async () => {
     expect(book.programs).toHaveLength(6)
     const url = await databaseFor({ sql: [] })
@@ -95,12 +109,50 @@ describe('the recipes', () => {
   })
 })
 
+/** Answers that are not those of the story, and tables that are not those of the first tab. */
+function unlike(name: string, done: Readonly<Record<string, Told>>): string[] {
+  const [first] = Object.values(done)
+  return Object.entries(done).flatMap(([client, told]) =>
+    Object.entries(told).flatMap(([title, { answers, rows }]) => {
+      const expected = stories[name]?.courses[title]?.[1].map((answer) => answer ?? null)
+      const given = JSON.stringify(answers)
+      return [
+        ...(given === JSON.stringify(expected) ? [] : [`${client}, ${title}: ${given}`]),
+        ...(rows === first?.[title]?.rows ? [] : [`${client}, ${title}: ${rows}`]),
+      ]
+    }),
+  )
+}
+
 describe('the checks go red', () => {
   const setUp = pages.find(({ path }) => path.endsWith('README.md')) as Page
   const made = (text: string): Page => ({ path: 'docs/recipes/made-up.md', text })
 
   test('for a block that does not name its file', () => {
     expect(() => openRecipes([setUp, made('```ts\nconst a = 1\n```')])).toThrow(/name its file/)
+  })
+
+  test('for a tab that takes no row for a changed row', async () => {
+    const page = pages.find(({ path }) => path.endsWith('/webhooks.md')) as Page
+    const check = /    if \(rowCount !== 1\) throw .*\n/
+    expect(page.text).toMatch(check)
+    using book = openRecipes([setUp, { ...page, text: page.text.replace(check, '') }])
+    const tabs = tabsOf(book, 'webhooks').slice(0, 2)
+    const done = await runTabs('webhooks', tabs, await databaseFor({ sql: [] }))
+    expect(unlike('webhooks', done)).toEqual([
+      'pg, before the purchase is stored, and again: [null,null,null]',
+      expect.stringMatching(/^pg, .*"paid":0/),
+    ])
+  })
+
+  test('for a rule whose lock names something else', async () => {
+    const page = pages.find(({ path }) => path.endsWith('/coupons.md')) as Page
+    const lock = ", lockKey('coupon-user', user)"
+    expect(page.text).toContain(lock)
+    using book = openRecipes([setUp, { ...page, text: page.text.replace(lock, '') }])
+    const { folder, sql } = book.versions.at(-1) as Version
+    const ran = await runTest(join(folder, 'redeem-one.test.ts'), await databaseFor({ sql }))
+    expect(ran.output).toMatch(/✗ race in /)
   })
 
   test('for a name that nobody has declared, at its place in the page', async () => {

@@ -16,8 +16,8 @@ demo
 Shows a race: two uploads at 99 of 100, each of which counts, checks and inserts. Then shows that
 the fix is free of it. Works in a schema of its own, which it drops at the end.
 
-  --url <url>   The database, directly and not through a pooler; else DATABASE_URL,
-                which other users of the machine cannot see
+  --url <url>   The database, directly and not through a pooler. Other users of the
+                machine can see it: better set DATABASE_URL
   --out <file>  Where the page with the picture is written; default a temporary file
   --open        Open the page
   --help        Print this

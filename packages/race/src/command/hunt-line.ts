@@ -7,7 +7,7 @@ export const huntUsage = `Usage: npx @holdfast/race hunt --app <file> [flags] --
 
 Runs your test suite once, as it is, and writes down the requests that arrive in its processes. Then
 loads your application, sends every two of them at once in every order that can differ, and says
-which of them race: proven on your database, or refuted. Rows are put back at the end.
+which of them race: proven on your database, or refuted. In the end rows are as your suite left them.
 
   npx @holdfast/race hunt --app src/app.ts -- npx vitest run
 

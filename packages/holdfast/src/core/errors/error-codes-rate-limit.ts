@@ -10,7 +10,7 @@ export const rateLimitCodes = {
     class: 'ContentionError',
     retryable: true,
     what: 'A call of a rate limit was not decided within its limit and was not counted: an open transaction has used the same key, or the database is too slow.',
-    next: 'End transactions that use a rate limit soon after that, retry later or raise wait.',
+    next: 'In a transaction of your own, call the rate limit last, and commit soon. Else retry later, or raise wait.',
   },
   RATE_LIMIT_OVERLOADED: {
     class: 'ContentionError',

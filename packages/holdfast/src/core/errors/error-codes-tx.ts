@@ -4,7 +4,7 @@ export const transactionCodes = {
     class: 'UsageError',
     retryable: false,
     what: 'A new transaction was asked for inside one that is already open on the same database.',
-    next: 'Use the tx you have: locks.acquire(tx, …) joins it. A second connection here could wait for itself for ever.',
+    next: 'Pass the tx you have as the first argument, as in locks.acquire(tx, …) or consume(tx, …): the call joins its transaction. A second connection here could wait for itself for ever.',
   },
   TX_SESSION_SHARED: {
     class: 'DriverError',

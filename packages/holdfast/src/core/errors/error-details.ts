@@ -203,7 +203,7 @@ const fieldsOf = {
   SCHEMA_CHECKSUM: ['subject', 'files'],
   SCHEMA_FAILED: ['subject', 'file', 'sqlState'],
   SCHEMA_FILES_MISSING: [],
-  SCHEMA_MISSING: [],
+  SCHEMA_MISSING: ['subject?'],
   SCHEMA_NEWER: ['subject', 'files'],
   SCHEMA_OCCUPIED: ['subject', 'schema'],
   SELF_TEST_INCONCLUSIVE: [],

@@ -48,12 +48,37 @@ export function optionsGiven<O extends object>(
   // No list of names is made: this is on the way of every guard.
   for (const name in options) {
     const form = Object.hasOwn(known, name) ? forms[name] : undefined
-    if (form === undefined) throw unknownOption(name, known, within)
+    if (form === undefined) {
+      throw isClient(options) ? clientFor(within) : unknownOption(name, known, within)
+    }
     if (form === 'checked') continue
     const value: unknown = options[name]
     if (value !== undefined) assertForm(value, form, within === '' ? name : `${within}.${name}`)
   }
   return options
+}
+
+/** Methods by which a client or a transaction is known, of any that we have a driver for. */
+const verbs = ['query', 'execute', 'executeQuery', '$queryRawUnsafe', 'rollback'] as const
+
+/** Also of a client whose properties cannot be listed. @throws OPTION_INVALID */
+export function assertNoClient(given: unknown): void {
+  if (typeof given !== 'object' || given === null) return
+  if (Object.getPrototypeOf(given) !== Object.prototype && isClient(given)) throw clientFor('')
+}
+
+function isClient(given: object): boolean {
+  return verbs.some((verb) => typeof (given as Record<string, unknown>)[verb] === 'function')
+}
+
+function clientFor(within: string): Error {
+  const option = within === '' ? 'options' : within
+  return holdfastError('OPTION_INVALID', {
+    details: {
+      option,
+      subject: `${option} is a client or a transaction; where a call takes one, it comes first: consume(tx, …)`,
+    },
+  })
 }
 
 function assertForm(value: unknown, form: OptionForm, option: string): void {

@@ -63,6 +63,18 @@ const inSchema: Record<string, Fault> = {
     code: 'table-changed',
     object: 'table balance',
   },
+  // Offered by rate-limit.md: a note, and no finding of `inspect`.
+  'rate limits that a crash empties': {
+    stage: 'ALTER TABLE holdfast.rate_limit SET UNLOGGED',
+    code: 'rate-limit-unlogged',
+    object: 'table rate_limit',
+    says: /^is UNLOGGED: after a crash .* begin anew\./,
+  },
+  'an unlogged table that holds balances': {
+    stage: 'ALTER TABLE holdfast.once SET UNLOGGED',
+    code: 'table-changed',
+    object: 'table once',
+  },
   'a file that was not applied': {
     stage: "DELETE FROM holdfast.installed_file WHERE name = 'app/sweep'",
     code: 'file-missing',
@@ -143,6 +155,8 @@ const ofRole: Record<string, Fault> = {
     stage: 'ALTER ROLE app SUPERUSER',
     code: 'role-superuser',
     object: 'role app',
+    // No statement: whoever runs one on the only superuser of a server has none left.
+    follow: (place) => place.run('ALTER ROLE app NOSUPERUSER'),
   },
   'a role that may write everything': {
     stage: 'GRANT pg_write_all_data TO app',

@@ -185,3 +185,39 @@ test('U6: a name that looks like none is not repeated', async () => {
   await expect(told).rejects.toThrow(/there is no option here/)
   await expect(told).rejects.not.toThrow(/alice/)
 })
+
+test('a name that is missing is called as the caller calls it', async () => {
+  const [calls, tokens, shop] = [
+    hf.quota({ name: 'calls', limit: 1, per: 'day' }),
+    hf.credits({ name: 'tokens' }),
+    hf.stock({ name: 'shop' }),
+  ]
+  const operation = { operationId: 'op' } as never
+  const line = [{ sku: 'mug', quantity: 1 }]
+  const told: readonly (readonly [field: string, call: () => unknown])[] = [
+    ['of', () => calls.refund('ann', 1, operation)],
+    ['of', () => tokens.refund('ann', 1, operation)],
+    ['of', () => shop.return(line, { externalId: 'x', of: '' })],
+    ['grant', () => tokens.voidGrant('ann', undefined as never, operation)],
+    ['plan', () => tokens.renew('ann', { plan: '', amount: 1, per: 'month' })],
+    ['operationId', () => calls.refund('ann', 1, { of: 'op' } as never)],
+    ['name', () => hf.quota({ name: '', limit: 1, per: 'day' })],
+    ['name', () => hf.credits({ name: '' })],
+    ['name', () => hf.stock({ name: '' })],
+  ]
+  for (const [field, call] of told) {
+    const error = await (async () => await call())().catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'LEDGER_NAME_INVALID', details: { field } })
+    expect((error as Error).message).toContain(`(${field} must be`)
+  }
+})
+
+test('a transaction in the place of options is told where it goes', async () => {
+  const calls = hf.quota({ name: 'calls', limit: 1, per: 'day' })
+  const handles = [pool, prisma, kysely, new pg.Client()]
+  for (const tx of handles) {
+    const error = await calls.consume('ann', 1, tx as never).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'OPTION_INVALID', details: { option: 'options' } })
+    expect((error as Error).message).toMatch(/a transaction; .* it comes first: consume\(tx, …\)/)
+  }
+})

@@ -239,7 +239,7 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
   },
   'sql/own-operators.ts': { readOperators: () => own.readOperators({ table: callersTable }) },
   'schema/role-texts.ts': {
-    alterRole: () => roles.alterRole('r', 'NOSUPERUSER'),
+    alterRole: () => roles.alterRole('r', 'NOCREATEROLE'),
     joinRole: () => roles.joinRole('p', 'm'),
     leaveRole: () => roles.leaveRole('p', 'm'),
   },

@@ -67,6 +67,21 @@ export function vacuumAgain(schema: string, table: string): string {
   return `ALTER TABLE ${tableText({ schema, table })} RESET (autovacuum_enabled);`
 }
 
+/** The counts of rate limits, if a crash empties them. */
+export function unloggedLimits(schema: string): Statement {
+  return {
+    text: `
+SELECT relname::pg_catalog.text AS name FROM pg_catalog.pg_class
+JOIN pg_catalog.pg_namespace AS space ON space.oid ${eq} relnamespace AND nspname ${eq} $1::pg_catalog.text::pg_catalog.name
+WHERE relname ${eq} 'rate_limit' AND relpersistence ${eq} 'u'`,
+    values: [schema],
+  }
+}
+
+export function logAgain(schema: string, table: string): string {
+  return `ALTER TABLE ${tableText({ schema, table })} SET LOGGED;`
+}
+
 /** A moment that an index can be asked for. */
 const ago = `(pg_catalog.now() ${minus} ($1::pg_catalog.text::pg_catalog.int8 ${times} interval '1 millisecond'))`
 

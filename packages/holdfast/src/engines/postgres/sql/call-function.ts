@@ -89,14 +89,17 @@ export function answerOf([row]: readonly Row[]): string | null {
   return typeof answer === 'string' ? answer : null
 }
 
+const noRight = '42501'
+
 /** No such schema, function or right to use it. */
-const missingStates: ReadonlySet<string | undefined> = new Set(['3F000', '42883', '42501'])
+const missingStates: ReadonlySet<string | undefined> = new Set(['3F000', '42883', noRight])
 
 /** The error for a database in which our functions are not, if that is what went wrong. */
 export function schemaMissing(error: unknown): Error | undefined {
-  return !isHoldfastError(error) && missingStates.has(sqlStateOf(error))
-    ? holdfastError('SCHEMA_MISSING', { cause: error })
-    : undefined
+  const state = sqlStateOf(error)
+  if (isHoldfastError(error) || !missingStates.has(state)) return undefined
+  const details = state === noRight ? { subject: 'the role lacks a right' } : {}
+  return holdfastError('SCHEMA_MISSING', { details, cause: error })
 }
 
 const undefinedTable = '42P01'
