@@ -13,6 +13,7 @@ import { ledgerBystander } from './scenarios/ledger-bystander.ts'
 import { ledgerGrowth } from './scenarios/ledger-growth.ts'
 import { locks } from './scenarios/locks.ts'
 import { observe } from './scenarios/observe.ts'
+import { peerLocks } from './scenarios/peer-locks.ts'
 import { peers } from './scenarios/peers.ts'
 import { race } from './scenarios/race.ts'
 import { shards } from './scenarios/shards.ts'
@@ -27,6 +28,7 @@ const scenarios: Readonly<Record<string, BenchScenario>> = {
   'ledger-bystander': ledgerBystander,
   'ledger-growth': ledgerGrowth,
   peers,
+  'peer-locks': peerLocks,
   claims,
   race,
   observe,
