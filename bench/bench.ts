@@ -13,6 +13,7 @@ import { ledgerBystander } from './scenarios/ledger-bystander.ts'
 import { ledgerGrowth } from './scenarios/ledger-growth.ts'
 import { locks } from './scenarios/locks.ts'
 import { observe } from './scenarios/observe.ts'
+import { peerJobs } from './scenarios/peer-jobs.ts'
 import { peerLocks } from './scenarios/peer-locks.ts'
 import { peers } from './scenarios/peers.ts'
 import { race } from './scenarios/race.ts'
@@ -29,6 +30,7 @@ const scenarios: Readonly<Record<string, BenchScenario>> = {
   'ledger-growth': ledgerGrowth,
   peers,
   'peer-locks': peerLocks,
+  'peer-jobs': peerJobs,
   claims,
   race,
   observe,
