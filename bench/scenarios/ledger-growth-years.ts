@@ -1,47 +1,31 @@
-import { randomUUID } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
-import { totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { type PostgresServer, startPostgres, withClient } from '@holdfast/testkit'
-import type { Pool } from 'pg'
 import { fromPg } from '../../packages/holdfast/src/drivers/pg.ts'
 import { createHoldfast } from '../../packages/holdfast/src/index.ts'
 import type { BenchResult, FactTable } from '../harness/bench-scenario.ts'
 import { type Comparison, compare } from '../harness/compare.ts'
-import {
-  type Caller,
-  type LatencyEffort,
-  latencyRatio,
-  type Turns,
-  turnsOf,
-} from '../harness/compare-latency.ts'
+import type { LatencyEffort } from '../harness/compare-latency.ts'
 import type { ChartLine } from '../harness/line-chart.ts'
 import { meterOf } from '../harness/meter.ts'
 import { openPool } from '../harness/open-pool.ts'
-import { secondsOf } from '../harness/processor-seconds.ts'
-import { quantile, summarise } from '../harness/summary.ts'
+import { processorSeconds } from '../harness/processor-seconds.ts'
+import { summarise } from '../harness/summary.ts'
+import { gb, sizesTable, walTable } from '../ledger/growth-bytes.ts'
+import { callOf, inTurn } from '../ledger/growth-callers.ts'
 import { growthLine, named, results, writeGrowthChart } from '../ledger/growth-chart.ts'
+import { growthRatios, growthTable, kindRatios } from '../ledger/growth-ratios.ts'
 import { loadYears } from '../ledger/load-years.ts'
-import { installLedger, ledgerOn } from '../ledger/open-ledger.ts'
+import { installLedger } from '../ledger/open-ledger.ts'
 import { retentionMeanwhile } from '../ledger/retention-meanwhile.ts'
-import {
-  anyKeyOf,
-  deepKeys,
-  type IdKind,
-  months,
-  orderedId,
-  randomLoadedId,
-  type Years,
-  yearsOf,
-} from '../ledger/years.ts'
+import { months, type Years, yearsOf } from '../ledger/years.ts'
 
 /** More than this is not taken from a disk, whatever is free. */
 const mostDisk = 60e9
 /** Measured: tables and indexes by movement, everything included. */
-const bytesPerMovement = 480
+const bytesPerMovement = 490
 /** WAL, and what an index is sorted in. */
-const besides = 3e9
-const bar = 1.1
+const besides = 5e9
 /** Connections where operations are many at a time. */
 const crowd = 16
 
@@ -80,12 +64,19 @@ export async function growthOverYears({ most, effort, progress }: Task): Promise
   await restartWith(server, loading)
   const urls: string[] = []
   const began = performance.now()
+  const spent = processorSeconds(server.pid)
   for (const size of sizes) {
     progress(`loading ${size.toLocaleString('en')} movements`)
-    urls.push(await loaded(server, yearsOf(size), progress))
+    const tell = (text: string): void => {
+      // Of a session that has ended, only what was seen is known.
+      spent?.server()
+      progress(text)
+    }
+    urls.push(await loaded(server, yearsOf(size), tell))
   }
   const minutes = ((performance.now() - began) / 60_000).toFixed(1)
-  progress(`loaded in ${minutes} min`)
+  const ofProcessors = ((spent?.server() ?? 0) / 60).toFixed(1)
+  progress(`loaded in ${minutes} min, of which the server had a processor for ${ofProcessors}`)
   await restartWith(server, measuring)
 
   const ground: Ground = { server, sizes, urls, effort, progress }
@@ -126,7 +117,7 @@ export async function growthOverYears({ most, effort, progress }: Task): Promise
   facts.push(growthTable('ids of long ago, sent again, async', sizes, replayed))
 
   comparisons.push(...(await crowdOf(ground)))
-  facts.push(await walTable(ground))
+  facts.push(await walTable(ground, effort.rounds * 500))
   comparisons.push(...(await beyondMemory(ground, facts)))
   const retention = await retentionMeanwhile({
     url: urls.at(-1) ?? '',
@@ -175,8 +166,6 @@ async function assertDisk(
     )
 }
 
-const gb = (bytes: number): string => (bytes / 1e9).toFixed(1)
-
 async function restartWith(
   server: PostgresServer,
   settings: Readonly<Record<string, string>>,
@@ -210,167 +199,6 @@ async function loaded(
   return url
 }
 
-async function sizesTable({ sizes, urls }: Ground): Promise<FactTable> {
-  const rows = await Promise.all(
-    sizes.map(async (size, at) => {
-      const values = await withClient(urls[at] ?? '', async (client) => {
-        const { rows: found } = await client.query<{ part: string; bytes: string }>(
-          `SELECT 'all' AS part, pg_database_size(current_database())::text AS bytes
-           UNION ALL SELECT 'ids', pg_total_relation_size('holdfast.operation')::text
-           UNION ALL SELECT 'index', pg_relation_size('holdfast.operation_pkey')::text
-           UNION ALL SELECT 'movements', sum(pg_total_relation_size(relid))::text FROM pg_partition_tree('holdfast.movement')`,
-        )
-        return new Map(found.map(({ part, bytes }) => [part, Number(bytes)]))
-      })
-      const of = (part: string): number => values.get(part) ?? 0
-      return [
-        size.toLocaleString('en'),
-        ...['all', 'movements', 'ids', 'index'].map((part) => gb(of(part))),
-        Math.round(of('all') / size).toLocaleString('en'),
-      ]
-    }),
-  )
-  return {
-    title: `GB on disk, on a machine with ${gb(totalmem())} GB of memory:`,
-    columns: [
-      'movements',
-      'database',
-      'movements',
-      'operation ids',
-      'of these the index',
-      'bytes by movement',
-    ],
-    rows,
-  }
-}
-
-/** What a caller calls, again and again. */
-interface Line {
-  readonly at: number
-  readonly size: number
-  readonly kind: IdKind | 'replay'
-}
-
-async function inTurn(
-  { urls, effort }: Ground,
-  isAsync: boolean,
-  wanted: readonly Line[],
-): Promise<readonly Turns[]> {
-  const pools: Pool[] = []
-  try {
-    const callers: Caller[] = []
-    for (const { at, size, kind } of wanted) {
-      const pool = await openPool(urls[at] ?? '', 1)
-      pools.push(pool)
-      if (isAsync) await pool.query('SET synchronous_commit = off')
-      const { rows } = await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
-      const pid = rows[0]?.pid ?? 0
-      callers.push({
-        label: `${kind}, ${size.toLocaleString('en')} movements`,
-        call: callOf(pool, kind, yearsOf(size)),
-        ...(secondsOf(pid) === undefined ? {} : { seconds: () => secondsOf(pid) ?? Number.NaN }),
-      })
-    }
-    return await turnsOf(callers, effort)
-  } finally {
-    await Promise.all(pools.map((pool) => pool.end()))
-  }
-}
-
-function callOf(pool: Pool, kind: Line['kind'], years: Years): () => Promise<unknown> {
-  const { quota } = ledgerOn(pool)
-  if (kind === 'replay') {
-    return async () => {
-      const operationId = randomLoadedId(1 + Math.floor(Math.random() * years.deep))
-      const verdict = await quota.consume(deepKeys.random, 1, { operationId })
-      if (!verdict.ok || !verdict.replayed) throw new Error('a loaded operation was not known')
-    }
-  }
-  const idOf = kind === 'random' ? randomUUID : orderedId
-  let turn = 0
-  return async () => {
-    turn += 1
-    const key = turn % 5 === 0 ? deepKeys[kind] : anyKeyOf(kind, years)
-    const verdict = await quota.consume(key, 1, { operationId: idOf() })
-    if (!verdict.ok) throw new Error('an operation was refused')
-  }
-}
-
-/** The largest against the smallest, by time and by processor time. */
-function growthRatios(
-  sizes: readonly number[],
-  turns: readonly Turns[],
-  suffix: string,
-  hasBar: boolean,
-): Comparison[] {
-  const [least, most] = [sizes[0] ?? 0, sizes.at(-1) ?? 0]
-  const name = `${named(most)}_vs_${named(least)}${suffix}`
-  const side = (size: number, of: Turns | undefined) => ({
-    label: `${size.toLocaleString('en')} movements`,
-    ...(of ?? { medians: [], micros: [] }),
-  })
-  return ratiosOf(name, side(most, turns.at(-1)), side(least, turns[0]), hasBar)
-}
-
-function kindRatios(
-  random: Turns | undefined,
-  ordered: Turns | undefined,
-  at: string,
-): Comparison[] {
-  const none: Turns = { medians: [], micros: [] }
-  return ratiosOf(
-    `uuid7_vs_random_${at}`,
-    { label: 'time-ordered ids', ...(ordered ?? none) },
-    { label: 'random ids', ...(random ?? none) },
-    false,
-  )
-}
-
-type Labelled = Turns & { readonly label: string }
-
-function ratiosOf(
-  name: string,
-  measured: Labelled,
-  baseline: Labelled,
-  hasBar: boolean,
-): Comparison[] {
-  const byTime = latencyRatio(
-    { name: `latency_${name}`, ...(hasBar ? { bar, barIs: 'at most' as const } : {}) },
-    measured,
-    baseline,
-  )
-  if (measured.micros.length === 0) return [byTime]
-  const ratios = measured.micros.map((each, round) => each / (baseline.micros[round] ?? Number.NaN))
-  return [
-    byTime,
-    {
-      name: `cpu_${name}`,
-      ratio: summarise(ratios),
-      sides: [measured, baseline].map(({ label, micros }) => ({
-        value: `${quantile(micros, 0.5).toFixed(1)} µs`,
-        label,
-      })),
-    },
-  ]
-}
-
-function growthTable(name: string, sizes: readonly number[], turns: readonly Turns[]): FactTable {
-  return {
-    title: `${name}: median latency of rounds in ms, and µs of a processor of the server for one operation, by history`,
-    columns: ['movements', 'median', 'p10', 'p90', 'µs', 'p10', 'p90'],
-    rows: sizes.map((size, at) => {
-      const { medians = [], micros = [] } = turns[at] ?? {}
-      const latency = summarise(medians)
-      const cost = micros.length === 0 ? undefined : summarise(micros)
-      return [
-        size.toLocaleString('en'),
-        ...[latency.median, latency.p10, latency.p90].map((value) => value.toFixed(3)),
-        ...[cost?.median, cost?.p10, cost?.p90].map((value) => value?.toFixed(0) ?? ''),
-      ]
-    }),
-  }
-}
-
 /** Many at a time at the largest size, with everything that the server does for them. */
 async function crowdOf({ server, sizes, urls, effort, progress }: Ground): Promise<Comparison[]> {
   const years = yearsOf(sizes.at(-1) ?? 0)
@@ -392,41 +220,6 @@ async function crowdOf({ server, sizes, urls, effort, progress }: Ground): Promi
     ]
   } finally {
     await pool.end()
-  }
-}
-
-/** From a checkpoint on, because the first change of a page after it writes all of the page. */
-async function walTable({ sizes, urls, effort }: Ground): Promise<FactTable> {
-  const years = yearsOf(sizes.at(-1) ?? 0)
-  const operations = effort.rounds * 500
-  const pool = await openPool(urls.at(-1) ?? '', 1)
-  const rows: string[][] = []
-  try {
-    await pool.query('SET synchronous_commit = off')
-    for (const kind of ['random', 'ordered'] as const) {
-      const call = callOf(pool, kind, years)
-      await pool.query('CHECKPOINT')
-      const place = async (): Promise<string> => {
-        const { rows: found } = await pool.query<{ at: string }>(
-          'SELECT pg_current_wal_insert_lsn()::text AS at',
-        )
-        return found[0]?.at ?? ''
-      }
-      const from = await place()
-      for (let at = 0; at < operations; at += 1) await call()
-      const { rows: found } = await pool.query<{ bytes: string }>(
-        'SELECT pg_wal_lsn_diff($1::pg_lsn, $2::pg_lsn)::text AS bytes',
-        [await place(), from],
-      )
-      rows.push([kind, Math.round(Number(found[0]?.bytes) / operations).toLocaleString('en')])
-    }
-  } finally {
-    await pool.end()
-  }
-  return {
-    title: `WAL bytes of an operation at the largest size, ${operations.toLocaleString('en')} of them from a checkpoint on:`,
-    columns: ['ids', 'bytes'],
-    rows,
   }
 }
 
