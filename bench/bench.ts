@@ -13,6 +13,8 @@ import { ledgerBystander } from './scenarios/ledger-bystander.ts'
 import { ledgerGrowth } from './scenarios/ledger-growth.ts'
 import { locks } from './scenarios/locks.ts'
 import { observe } from './scenarios/observe.ts'
+import { peerJobs } from './scenarios/peer-jobs.ts'
+import { peerLocks } from './scenarios/peer-locks.ts'
 import { peers } from './scenarios/peers.ts'
 import { race } from './scenarios/race.ts'
 import { shards } from './scenarios/shards.ts'
@@ -27,6 +29,8 @@ const scenarios: Readonly<Record<string, BenchScenario>> = {
   'ledger-bystander': ledgerBystander,
   'ledger-growth': ledgerGrowth,
   peers,
+  'peer-locks': peerLocks,
+  'peer-jobs': peerJobs,
   claims,
   race,
   observe,
@@ -39,13 +43,14 @@ const scenarios: Readonly<Record<string, BenchScenario>> = {
 const shape = {
   command: 'bench',
   scenarios: { ...scenarios, all: { about: 'each of them, one after the other' } } as Readonly<
-    Record<string, { readonly about: string; readonly hasEngines?: true }>
+    Record<string, { readonly about: string; readonly hasEngines?: true; readonly hasMost?: true }>
   >,
   options: {
     quick: { type: 'boolean' },
     json: { type: 'boolean' },
     write: { type: 'boolean' },
     engine: { type: 'string' },
+    most: { type: 'string' },
   },
   about: {
     quick: 'few and short rounds; each ends within a minute',
@@ -53,12 +58,16 @@ const shape = {
     write:
       'puts what was measured into bench/RESULTS.md, in the place of what this command measured before',
     engine: `another product than PostgreSQL: ${engines.join(' or ')}`,
+    most: 'of ledger-growth: two years of so many movements, 1m to 100m',
   },
 } as const
 const { name, scenario: asked, values } = readCommand(shape)
 const engine = engines.find((each) => each === values.engine)
 if (values.engine !== undefined && (engine === undefined || asked.hasEngines !== true))
   refuse(shape, `${name} is not measured on ${values.engine}`)
+const most = values.most === undefined ? undefined : sizeOf(values.most)
+if (values.most !== undefined && (most === undefined || asked.hasMost !== true))
+  refuse(shape, `${name} is not measured with --most ${values.most}`)
 
 const chosen = name === 'all' ? Object.keys(scenarios) : [name]
 const objects: Record<string, object> = {}
@@ -78,6 +87,7 @@ async function measured(called: string, scenario: BenchScenario): Promise<object
   } = await scenario.run({
     quick: values.quick ?? false,
     engine,
+    most,
     progress: (text) => process.stderr.write(`${text}\n`),
   })
   console.log(
@@ -88,6 +98,7 @@ async function measured(called: string, scenario: BenchScenario): Promise<object
   if (values.write === true) {
     const options = [
       ...(engine === undefined ? [] : [`--engine ${engine}`]),
+      ...(most === undefined ? [] : [`--most ${values.most}`]),
       ...(values.quick === true ? ['--quick'] : []),
     ]
     const command = ['npm run bench --', called, ...options].join(' ')
@@ -108,6 +119,13 @@ async function measured(called: string, scenario: BenchScenario): Promise<object
     ...(facts.length === 0 ? {} : { facts }),
     method,
   }
+}
+
+/** `3m` is three million. */
+function sizeOf(text: string): number | undefined {
+  const [, millions] = /^([1-9]\d{0,2})m$/.exec(text) ?? []
+  const size = Number(millions) * 1_000_000
+  return size >= 1_000_000 && size <= 100_000_000 ? size : undefined
 }
 
 function three(value: number): string {

@@ -23,6 +23,8 @@ export interface BenchScenario {
   readonly about: string
   /** It can be measured on other products as well. @defaultValue false */
   readonly hasEngines?: true
+  /** It can be measured up to a size that is asked for. @defaultValue false */
+  readonly hasMost?: true
   /** How it is measured, in words that let a reader doubt it. */
   readonly method: string
   run(options: {
@@ -30,6 +32,8 @@ export interface BenchScenario {
     readonly quick: boolean
     /** Asked for by name, where a scenario has several. @defaultValue PostgreSQL */
     readonly engine: Engine | undefined
+    /** Of a scenario that `hasMost`: the size of the largest. @defaultValue what the scenario takes by itself */
+    readonly most?: number | undefined
     readonly progress: (text: string) => void
   }): Promise<BenchResult>
 }

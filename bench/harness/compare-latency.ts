@@ -5,6 +5,8 @@ import { quantile, summarise } from './summary.ts'
 export interface Caller {
   readonly label: string
   call(): Promise<unknown>
+  /** Seconds of a processor that were used for it so far, if somebody wants to know. */
+  seconds?(): number
 }
 
 export interface LatencyEffort {
@@ -21,19 +23,36 @@ const fewest = 8
 /** Median latencies in milliseconds, one per round, in the order of the callers. */
 export type Latencies = readonly (readonly number[])[]
 
+/** What a caller took, one number per round. */
+export interface Turns {
+  /** Median latencies in milliseconds. */
+  readonly medians: readonly number[]
+  /** Microseconds of a processor for one call; none of a caller that does not count them. */
+  readonly micros: readonly number[]
+}
+
 /**
  * Lets callers take turns call by call, the first one changing every time, so that whatever the
  * machine does in between hits all of them. Only one call is under way at any time.
  */
 export async function latenciesOf(
   callers: readonly Caller[],
-  { rounds, calls, limitMs }: LatencyEffort,
+  effort: LatencyEffort,
 ): Promise<Latencies> {
-  const medians: number[][] = callers.map(() => [])
+  return (await turnsOf(callers, effort)).map(({ medians }) => medians)
+}
+
+/** The same, with what the calls cost of a processor. */
+export async function turnsOf(
+  callers: readonly Caller[],
+  { rounds, calls, limitMs }: LatencyEffort,
+): Promise<readonly Turns[]> {
+  const turns = callers.map(() => ({ medians: [] as number[], micros: [] as number[] }))
   const roundMs = limitMs / (rounds + 1)
   // The first round warms up and is not counted.
   for (let round = 0; round <= rounds; round += 1) {
     const samples: number[][] = callers.map(() => [])
+    const before = callers.map((caller) => caller.seconds?.())
     const until = performance.now() + roundMs
     for (let call = 0; call < calls && (call < fewest || performance.now() < until); call += 1) {
       for (let turn = 0; turn < callers.length; turn += 1) {
@@ -44,9 +63,14 @@ export async function latenciesOf(
       }
     }
     if (round === 0) continue
-    samples.forEach((values, at) => medians[at]?.push(quantile(values, 0.5)))
+    samples.forEach((values, at) => {
+      turns[at]?.medians.push(quantile(values, 0.5))
+      const [from, to] = [before[at], callers[at]?.seconds?.()]
+      if (from !== undefined && to !== undefined)
+        turns[at]?.micros.push(((to - from) * 1e6) / values.length)
+    })
   }
-  return medians
+  return turns
 }
 
 /** The ratio of two callers' median latencies, one per round: more than 1 means slower. */

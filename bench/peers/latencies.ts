@@ -1,5 +1,4 @@
 import { quantile } from '../harness/summary.ts'
-import type { Limiter } from './limiters.ts'
 
 /** How long calls take while so many are under way. */
 export interface Latencies {
@@ -8,18 +7,14 @@ export interface Latencies {
 }
 
 export async function latenciesOf(
-  limiter: Limiter,
-  {
-    key,
-    callers,
-    ms,
-  }: { readonly key: () => string; readonly callers: number; readonly ms: number },
+  operation: () => Promise<unknown>,
+  { callers, ms }: { readonly callers: number; readonly ms: number },
 ): Promise<Latencies> {
   const taken: number[] = []
   const until = performance.now() + ms
   const call = async (): Promise<void> => {
     for (let began = performance.now(); began < until; began = performance.now()) {
-      await limiter.consume(key(), 1)
+      await operation()
       taken.push(performance.now() - began)
     }
   }

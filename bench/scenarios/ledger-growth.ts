@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type PostgresServer, startPostgres } from '@holdfast/testkit'
 import type { Pool } from 'pg'
@@ -12,11 +11,13 @@ import {
   latenciesOf,
   latencyRatio,
 } from '../harness/compare-latency.ts'
-import { lineChart } from '../harness/line-chart.ts'
+import type { ChartLine } from '../harness/line-chart.ts'
 import { openPool } from '../harness/open-pool.ts'
 import { summarise } from '../harness/summary.ts'
+import { growthLine, named, results, writeGrowthChart } from '../ledger/growth-chart.ts'
 import { anyKey, type History, keyOf, loadedId, loadHistory } from '../ledger/load-history.ts'
 import { installLedger, ledgerOn } from '../ledger/open-ledger.ts'
+import { growthOverYears } from './ledger-growth-years.ts'
 
 /** The same accounts at every size, so that only the history grows. A tenth of it is one account's. */
 const others = 9_000
@@ -32,7 +33,6 @@ interface Plan {
   readonly chart: URL
 }
 
-const results = new URL('../results/', import.meta.url)
 const full: Plan = {
   sizes: [10_000, 100_000, 1_000_000, 10_000_000],
   effort: { rounds: 40, calls: 200, limitMs: 180_000 },
@@ -46,6 +46,7 @@ const quick: Plan = {
 
 export const ledgerGrowth: BenchScenario = {
   about: 'whether an operation costs more when there is more history',
+  hasMost: true,
   method:
     'One server, fsync on, one database per size, loaded by SQL with valid chains: 9,001 accounts at every size, a tenth ' +
     'of all movements on one of them. One caller, one connection per database; calls go round the databases one by ' +
@@ -54,8 +55,9 @@ export const ledgerGrowth: BenchScenario = {
     'reported with p10 and p90; more than 1 is slower. A commit waits for the disk, which hides what the server does; ' +
     'the ratios that end in _async are the same with synchronous_commit off. replay: an id of the loaded history is ' +
     'sent again.',
-  async run({ quick: short, progress }) {
+  async run({ quick: short, most, progress }) {
     const plan = short ? quick : full
+    if (most !== undefined) return await growthOverYears({ most, effort: plan.effort, progress })
     await using server = await startPostgres({
       settings: { fsync: 'on', shared_buffers: '256MB', max_wal_size: '8GB' },
     })
@@ -70,7 +72,7 @@ export const ledgerGrowth: BenchScenario = {
       ['_replay_async', true, replaying],
     ] as const
     const comparisons: Comparison[] = []
-    const lines: Parameters<typeof lineChart>[0]['lines'][number][] = []
+    const lines: ChartLine[] = []
     const facts: FactTable[] = []
     for (const [suffix, async, callerOf] of kinds) {
       progress(`measuring${suffix.replaceAll('_', ' ')}`)
@@ -78,15 +80,7 @@ export const ledgerGrowth: BenchScenario = {
       comparisons.push(ratioOf(plan.sizes, medians, suffix))
       const points = plan.sizes.map((size, at) => ({ size, ...summarise(medians[at] ?? []) }))
       const name = `consume${suffix.replaceAll('_', ' ')}`
-      lines.push({
-        name,
-        points: points.map(({ size, median, p10, p90 }) => ({
-          x: size,
-          y: median,
-          low: p10,
-          high: p90,
-        })),
-      })
+      lines.push(growthLine(name, points))
       facts.push({
         title: `${name}: median latency of rounds in ms, by history`,
         columns: ['movements', 'median', 'p10', 'p90'],
@@ -96,15 +90,10 @@ export const ledgerGrowth: BenchScenario = {
         ]),
       })
     }
-    await mkdir(results, { recursive: true })
-    await writeFile(
+    await writeGrowthChart(
       plan.chart,
-      lineChart({
-        title: 'Latency of one operation by history',
-        xLabel: 'movements in the ledger, a tenth of them on one account',
-        yLabel: 'median latency, ms',
-        lines,
-      }),
+      'movements in the ledger, a tenth of them on one account',
+      lines,
     )
     progress(`chart written to ${fileURLToPath(plan.chart)}`)
     return { comparisons, facts }
@@ -174,8 +163,4 @@ function ratioOf(sizes: readonly number[], medians: Latencies, suffix: string): 
     { label: `${most.toLocaleString('en')} movements`, medians: medians.at(-1) ?? [] },
     { label: `${least.toLocaleString('en')} movements`, medians: medians[0] ?? [] },
   )
-}
-
-function named(size: number): string {
-  return size >= 1_000_000 ? `${size / 1_000_000}m` : `${size / 1_000}k`
 }
