@@ -95,7 +95,8 @@ async function measured(called: string, scenario: BenchScenario): Promise<object
       .filter((part) => part !== '')
       .join('\n\n'),
   )
-  if (values.write === true) {
+  // What could not be measured here does not replace what was measured elsewhere.
+  if (values.write === true && comparisons.length + facts.length > 0) {
     const options = [
       ...(engine === undefined ? [] : [`--engine ${engine}`]),
       ...(most === undefined ? [] : [`--most ${values.most}`]),

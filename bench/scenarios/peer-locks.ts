@@ -88,7 +88,8 @@ export const peerLocks: BenchScenario = {
     progress('starting PostgreSQL and Redis')
     await using server = await startPostgres({ settings: { fsync: 'on' } })
     await using redis = await startRedis()
-    if (redis === undefined) throw new Error('there is no redis-server on this machine')
+    if (redis === undefined)
+      return { comparisons: [], method: 'There is no redis-server here: nothing was measured.' }
     const places: LockPlaces = {
       url: await server.createDatabase('locks'),
       redisPort: redis.port,
