@@ -93,8 +93,10 @@ export function innodbClaimsStore(url: string, size: number): ClaimsStore<PoolCo
       ),
       overtakenMs: await numberOf(
         pool,
+        // From the last task on: a frame that only grows. MariaDB reads one that shrinks anew for each row.
         `SELECT COALESCE(MAX(TIMESTAMPDIFF(MICROSECOND, others, at)), 0) / 1000 FROM (
-           SELECT at, MIN(at) OVER (ORDER BY task ROWS BETWEEN ${window} FOLLOWING AND UNBOUNDED FOLLOWING) AS others
+           SELECT at, MIN(at) OVER (
+               ORDER BY task DESC ROWS BETWEEN UNBOUNDED PRECEDING AND ${window} PRECEDING) AS others
            FROM history WHERE began = 1 AND attempt = 1) AS first`,
       ),
     }),
