@@ -92,6 +92,7 @@ const plainFindings: ReadonlySet<string> = new Set<HealthFinding['code']>([
   'performance-schema-off',
   'table-without-transactions',
   'lock-rows-many',
+  'rate-limit-unlogged',
 ])
 
 /** What the others are about, and what is said instead of their sentences. */

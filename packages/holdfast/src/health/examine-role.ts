@@ -1,6 +1,7 @@
 import type { Executor } from '../core/driver.ts'
 import { roleFacts } from '../engines/postgres/health/server.ts'
-import { alterRole, anotherRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
+import { alterRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
+import { anotherRole } from '../schema/inspect-owners.ts'
 import { finding, type HealthFinding, type OwnCode } from './finding.ts'
 import { isTrue } from '../core/is-true.ts'
 

@@ -1,8 +1,12 @@
 import type { Executor } from '../core/driver.ts'
-import { anotherRole, leaveRole } from '../engines/postgres/schema/role-texts.ts'
+import { leaveRole } from '../engines/postgres/schema/role-texts.ts'
 import { misplacedFrom, readMisplaced, type RolePower } from '../engines/postgres/schema/owners.ts'
 import { noSearchPath } from '../engines/postgres/schema/privileges.ts'
 import type { Finding } from './finding.ts'
+
+/** Where an attribute or an ownership is the role's by right: it may be the one that administers the server. */
+export const anotherRole =
+  'Let the application connect as a role of its own, and run what `holdfast grants` prints for it.'
 
 /** Whether one role owns the schema and everything in it. What the application's role owns is told by `ownedBy`. */
 export async function inspectOwners(

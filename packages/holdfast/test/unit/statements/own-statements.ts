@@ -96,6 +96,8 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
     stuckTicks: () => work.stuckTicks(schema, 5),
     unvacuumedTables: () => work.unvacuumedTables(schema),
     vacuumAgain: () => work.vacuumAgain(schema, 't'),
+    unloggedLimits: () => work.unloggedLimits(schema),
+    logAgain: () => work.logAgain(schema, 't'),
   },
   'leases/leases.ts': {
     acquireLease: () =>
