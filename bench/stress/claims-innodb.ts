@@ -91,14 +91,7 @@ export function innodbClaimsStore(url: string, size: number): ClaimsStore<PoolCo
            SELECT task, ROW_NUMBER() OVER (ORDER BY seq) AS place FROM history
            WHERE began = 1 AND attempt = 1) AS first`,
       ),
-      overtakenMs: await numberOf(
-        pool,
-        // From the last task on: a frame that only grows. MariaDB reads one that shrinks anew for each row.
-        `SELECT COALESCE(MAX(TIMESTAMPDIFF(MICROSECOND, others, at)), 0) / 1000 FROM (
-           SELECT at, MIN(at) OVER (
-               ORDER BY task DESC ROWS BETWEEN UNBOUNDED PRECEDING AND ${window} PRECEDING) AS others
-           FROM history WHERE began = 1 AND attempt = 1) AS first`,
-      ),
+      overtakenMs: await overtakenMs(pool, window),
     }),
     transaction: async (body) => await hf.transaction(body),
     async effects(tx, ids) {
@@ -112,4 +105,18 @@ export function innodbClaimsStore(url: string, size: number): ClaimsStore<PoolCo
     },
     [Symbol.asyncDispose]: async () => await pool.end(),
   }
+}
+
+/** How long after a row that is a window behind it a row was claimed at most. MariaDB needs hours to say so itself. */
+async function overtakenMs(pool: Pool, window: number): Promise<number> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT UNIX_TIMESTAMP(at) * 1000 AS ms FROM history WHERE began = 1 AND attempt = 1 ORDER BY task`,
+  )
+  const times = rows.map(({ ms }) => Number(ms))
+  let [earliest, most] = [Infinity, 0]
+  for (let at = times.length - 1; at >= window; at -= 1) {
+    earliest = Math.min(earliest, times[at] ?? Infinity)
+    most = Math.max(most, (times[at - window] ?? 0) - earliest)
+  }
+  return most
 }
