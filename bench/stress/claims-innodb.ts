@@ -1,4 +1,4 @@
-import type { PoolConnection } from 'mysql2/promise'
+import type { Pool, PoolConnection, RowDataPacket } from 'mysql2/promise'
 import { fromMysql2 } from '../../packages/holdfast/src/drivers/mysql2.ts'
 import { createHoldfast } from '../../packages/holdfast/src/mysql.ts'
 import { numberOf, openInnodbPool, rowsOf } from '../engines/innodb-pool.ts'

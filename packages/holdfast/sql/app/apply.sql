@@ -227,15 +227,22 @@ BEGIN
       IF refused THEN
         FOR k IN first..last LOOP
           l_denied[k] := coalesce(s_denied[l_slot[k]], false);
-          l_slot[k] := NULL;
         END LOOP;
         i := l_ord[first];
+        told := NULL;
         -- Told of now: later, balances are those of now and grants as other operations of this call leave them.
         IF l_known[first] IS NOT TRUE THEN
-          answers[first:last] := refusal(l_ord[first:last], l_bucket[first:last], l_account[first:last],
+          told := refusal(l_ord[first:last], l_bucket[first:last], l_account[first:last],
             bases[i:l_ord[last]], l_denied[first:last], kinds[i:l_ord[last]], amounts[i:l_ord[last]],
             allowances[i:l_ord[last]], flags[i:l_ord[last]], units[i:l_ord[last]], zones[i:l_ord[last]],
             every_us[i:l_ord[last]], notes[i:l_ord[last]], began, NULL);
+        END IF;
+        IF told IS NULL AND l_known[first] IS NOT TRUE THEN
+          -- What came back since the look is enough: decided with the others, under the locks.
+          FOR k IN first..last LOOP l_denied[k] := false; END LOOP;
+        ELSE
+          answers[first:last] := told;
+          FOR k IN first..last LOOP l_slot[k] := NULL; END LOOP;
         END IF;
       END IF;
       first := last + 1;

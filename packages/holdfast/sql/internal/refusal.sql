@@ -1,6 +1,6 @@
--- The answers to one operation that the look without locks showed to be short, line by line: the
--- lines that decided it ("denied"), and those that would not fit either. Or to one whose id is known with another
--- "conflict": then every line says so.
+-- The answers to one operation that the look without locks showed to be short by "denied" lines: line by line, all that
+-- do not fit. Null if none of those is short any more: this looks at balances later than the look did, and what is told
+-- must be what refuses. Or to one whose id is known with another "conflict": then every line says so.
 CREATE OR REPLACE FUNCTION :"schema".refusal(
   lines integer[], buckets smallint[], accounts uuid[], bases uuid[], denied boolean[], kinds smallint[],
   amounts bigint[], allowances bigint[], flags integer[], units text[], zones text[],
@@ -10,8 +10,9 @@ LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   answers text[];
+  stands boolean;
 BEGIN
-  SELECT array_agg(concat_ws(',', y.line,
+  SELECT bool_or(y.denied AND y.short), array_agg(concat_ws(',', y.line,
     CASE WHEN conflict IS NOT NULL THEN 3 WHEN y.short THEN 2 ELSE 9 END, coalesce(y.seq, 0),
     y.credited, y.debited, y.held,
     -- What a rate limit would be refilled with is not in the balance.
@@ -24,10 +25,10 @@ BEGIN
         ELSE retry_at(y.bucket, y.account, y.amount - y.available, y.flag & 4 <> 0, y.unit, y.zone, moment)
       END, '/' || nullif(y.apart, 0)), '')
     END) ORDER BY y.ord)
-  INTO answers
+  INTO stands, answers
   FROM (
     SELECT x.*, x.credited - x.debited - x.held AS standing,
-      x.denied OR x.kind IN (2, 3, 15) AND x.flag & 1 = 0 AND coalesce(x.due_at > moment, true)
+      x.kind IN (2, 3, 15) AND x.flag & 1 = 0 AND coalesce(x.due_at > moment, true)
         AND x.available < x.amount AS short
     FROM (
       SELECT u.line, u.bucket, u.account, u.denied, u.kind, least_of(u.amount, u.flag) AS amount, u.flag, u.unit,
@@ -47,6 +48,6 @@ BEGIN
       ) p
     ) x
   ) y;
-  RETURN answers;
+  RETURN CASE WHEN stands OR conflict IS NOT NULL THEN answers END;
 END;
 $$;

@@ -84,10 +84,6 @@ const judges: Readonly<Record<string, Judge>> = {
           better: 'origin',
         }
       : undefined,
-  array_nulls: mustBeOn(
-    'array-nulls-off',
-    'PostgreSQL takes an element without a value for the text NULL, and ledger operations of several lines fail.',
-  ),
   synchronous_commit: (value, others) => {
     const level = value.toLowerCase()
     if (!['local', 'remote_write', 'remote_apply'].includes(level) && !isOn(level)) {

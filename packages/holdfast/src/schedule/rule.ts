@@ -1,6 +1,7 @@
 import { Cron } from 'croner'
 import { type Duration, durationMs } from '../core/options/duration.ts'
 import { holdfastError } from '../core/errors.ts'
+import { assertTimeZone } from '../core/options/time-zone.ts'
 
 /** When a schedule ticks. Neither of them: only when it is asked to, by `fireAt` or `runNow`. */
 export type When =
@@ -28,7 +29,11 @@ export interface Rule {
 }
 
 export function ruleOf(when: When): Rule | undefined {
-  if (when.cron !== undefined) return cronRule(when.cron, when.timeZone ?? 'UTC')
+  if (when.cron !== undefined) {
+    const { timeZone = 'UTC' } = when
+    assertTimeZone(timeZone)
+    return cronRule(when.cron, timeZone)
+  }
   return when.every === undefined ? undefined : intervalRule(durationMs(when.every, 'every'))
 }
 
@@ -83,11 +88,6 @@ const pattern = /^\s*(@[a-z]+|[^?\s]+(\s+[^?\s]+){4,6})\s*$/i
 function cronRule(text: string, timeZone: string): Rule {
   if (typeof text !== 'string' || !pattern.test(text))
     throw invalid('cron', 'cron must have five or six fields, and no ?')
-  try {
-    new Intl.DateTimeFormat('en', { timeZone })
-  } catch (error) {
-    throw invalid('timeZone', 'timeZone must be an IANA name such as Europe/Berlin', error)
-  }
   let cron: Cron
   try {
     // Paused: it only computes, and never sets a timer.

@@ -260,13 +260,19 @@ export class Combiner {
     }
     const state = sqlStateOf(error)
     if (isLocked(error)) {
-      const locked = shut === undefined ? new Set<string>() : await this.#lockedOf(batch)
+      const seen = shut === undefined ? undefined : await this.#lockedOf(batch)
+      // Where nobody could be asked, the connection that asked was lost: they are tried again, until their time is up.
+      const locked = seen ?? new Set<string>()
       const isSlow = state === '57014' && batch.every(({ tries }) => tries > mostTries)
-      if (locked === undefined || (shut !== undefined && isSlow && locked.size === 0)) {
-        return rejectAll(error)
-      }
+      if (shut !== undefined && isSlow && locked.size === 0) return rejectAll(error)
       for (const waiting of batch) waiting.setBack()
-      return shut?.(batch, locked)
+      if (shut === undefined) return
+      // Before they go out again, where nobody looks for those whose time is up.
+      this.#giveUpLate(batch)
+      return shut(
+        batch.filter(({ over }) => !over),
+        locked,
+      )
     }
     // A statement fails as a whole, so the one that made it fail is looked for by halves. If
     // nobody could be reached, that would only multiply the failures.
@@ -366,12 +372,18 @@ export class Combiner {
         [],
       )
       for (const queue of this.#apart.values()) {
-        const late = queue.filter((waiting) => waiting.isLate(now))
-        for (const alike of whoWaitAlike(late)) void this.#giveUp(alike)
+        const late = this.#giveUpLate(queue, now)
         for (const waiting of late) queue.splice(queue.indexOf(waiting), 1)
       }
       if (this.#waiting.length > 0 || this.#apart.size > 0) this.#sweepLater()
     }, sweepMs)
+  }
+
+  /** Gives those that are late, who are told when it is known who is in their way. */
+  #giveUpLate(waiting: readonly Waiting[], now = performance.now()): readonly Waiting[] {
+    const late = waiting.filter((each) => each.isLate(now))
+    for (const alike of whoWaitAlike(late)) void this.#giveUp(alike)
+    return late
   }
 
   /** Of those who wait for the same accounts. */

@@ -1,12 +1,12 @@
 import { bucketsOf } from '../../core/bucket.ts'
 import type { Statement } from '../../core/driver.ts'
 import { holdfastError } from '../../core/errors.ts'
+import { type ArrayColumns, arrayColumns } from '../../engines/postgres/sql/array-columns.ts'
 import { ArrayLiteral } from '../../engines/postgres/sql/array-literal.ts'
 import {
   columnsOfMany,
   columnsOfPlain,
   type LedgerCalls,
-  type LineColumns,
 } from '../../engines/postgres/ledger/ledger.ts'
 import { type AccountId, accountId, earlierUuid, holdIdOf, operationUuid } from '../account-id.ts'
 import { type Words, wordsOf } from '../../engines/postgres/sql/uuid-words.ts'
@@ -283,14 +283,11 @@ export function plainStatementFor(
     ttls.plain(line.ttlMs)
     refs.plain(holdId?.slice(4))
   }
-  return calls.plain(
-    columns.map((column) => column.literal()),
-    bucketsOfAll(requests),
-  )
+  return calls.plain(arrayColumns(columns), bucketsOfAll(requests))
 }
 
 /** The accounts that requests are about, a line each, in the order of `accountsOf`. */
-export function lineColumns(requests: readonly Request[]): LineColumns {
+export function lineColumns(requests: readonly Request[]): ArrayColumns {
   const columns = Array.from({ length: 5 }, () => new ArrayLiteral())
   const [buckets, bases, units, zones, refs] = columns as [A, A, A, A, A]
   for (const { operation, accounts } of requests) {
@@ -302,7 +299,7 @@ export function lineColumns(requests: readonly Request[]): LineColumns {
       refs.text(endsHold(line) ? line.ref : undefined)
     })
   }
-  return columns.map((column) => column.literal())
+  return arrayColumns(columns)
 }
 
 function endsHold({ kind }: Line): boolean {
@@ -318,7 +315,7 @@ type A = ArrayLiteral
 type Columns = [A, A, A, A, A, A, A, A, A, A, A, A, A, A]
 
 /** The columns of `apply`, in the order of its parameters. A column without a value is null. */
-function columnsOf(requests: readonly Request[]): (string | null)[] {
+function columnsOf(requests: readonly Request[]): ArrayColumns {
   const columns = Array.from({ length: columnsOfMany }, () => new ArrayLiteral())
   for (let op = 0; op < requests.length; op += 1) {
     const request = requests[op] as Request
@@ -327,7 +324,7 @@ function columnsOf(requests: readonly Request[]): (string | null)[] {
       addLine(columns, op, request, lines[at] as Line, request.accounts[at])
     }
   }
-  return columns.map((column) => column.literal())
+  return arrayColumns(columns)
 }
 
 function addLine(

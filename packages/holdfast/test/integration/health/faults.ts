@@ -244,11 +244,6 @@ const ofSettings: Record<string, Fault> = {
     code: 'triggers-off',
     object: 'setting session_replication_role',
   },
-  'S21: elements without a value that are read as a text': {
-    stage: 'ALTER ROLE app SET array_nulls = off',
-    code: 'array-nulls-off',
-    object: 'setting array_nulls',
-  },
   'commits that are not durable': {
     stage: 'ALTER ROLE app SET synchronous_commit = off',
     code: 'commits-not-durable',

@@ -70,7 +70,10 @@ async function costOf(text: string, values: readonly unknown[] = []): Promise<Co
   }
 }
 
-const line = [`{${names.bucket}}`, `{${names.base}}`, '{NULL}', '{NULL}', '{NULL}']
+const line = {
+  values: [`{${names.bucket}}`, `{${names.base}}`, '{NULL}', '{NULL}', '{NULL}'],
+  isMixed: false,
+}
 
 const peek = peekAt('holdfast', {
   ...names,

@@ -176,15 +176,19 @@ export const ownStatements: Readonly<Record<string, Readonly<Record<string, () =
       (['alone', 'joined', 'marked'] as const).flatMap((where) => {
         const calls = ledger.ledgerCalls(schema, where)
         return [
-          calls.plain([], []),
-          calls.many([], []),
+          ...[false, true].flatMap((isMixed) => [
+            calls.plain({ values: [], isMixed }, []),
+            calls.many({ values: [], isMixed }, []),
+          ]),
           calls.one([], []),
           calls.fresh([]),
           calls.debit([], []),
         ]
       }),
-    lockedLines: () => ledger.lockedLines(schema, ['{}'], [1]),
-    accountLockers: () => ledger.accountLockers(schema, ['{}'], [1]),
+    lockedLines: () =>
+      [false, true].map((isMixed) => ledger.lockedLines(schema, { values: [], isMixed }, [1])),
+    accountLockers: () =>
+      [false, true].map((isMixed) => ledger.accountLockers(schema, { values: [], isMixed }, [1])),
   },
   'rate-limit/rate-limit.ts': {
     takingStatement: () =>

@@ -1,14 +1,29 @@
 import type { Scope } from '../../../core/bucket.ts'
 import type { Statement, Value } from '../../../core/driver.ts'
 import { blockerColumns } from '../tx/activity.ts'
+import { type ArrayColumns, type ColumnsCall, columnsCall } from '../sql/array-columns.ts'
 import { quoteIdentifier } from '../sql/identifier.ts'
+import type { ParameterType } from '../sql/parameter.ts'
 import { isMarked } from '../tx/join-marker.ts'
 import { eq } from '../sql/operators.ts'
 import { columnsOfNew, type NewLine, NewLinesStatement } from './new-lines.ts'
 
-/** How many parameters the functions take; the types are the functions'. */
-export const columnsOfMany = 21
-export const columnsOfPlain = 14
+/** The parameters of `apply`, `apply_plain`, and of what looks at accounts, in their order. */
+// biome-ignore format: a line for each would hide the order.
+const typesOfMany: readonly ParameterType[] = [
+  'int4[]', 'int2[]', 'uuid[]', 'uuid[]', 'uuid[]', 'text[]', 'int2[]', 'text[]', 'text[]', 'text[]', 'int8[]',
+  'int8[]', 'int4[]', 'int2[]', 'text[]', 'text[]', 'text[]', 'int8[]', 'int8[]', 'text[]', 'text[]',
+]
+// biome-ignore format: a line for each would hide the order.
+const typesOfPlain: readonly ParameterType[] = [
+  'int2[]', 'uuid[]', 'uuid[]', 'uuid[]', 'text[]', 'int2[]', 'int8[]', 'int8[]', 'int4[]', 'text[]', 'text[]',
+  'text[]', 'int8[]', 'text[]',
+]
+const typesOfLines: readonly ParameterType[] = ['int2[]', 'uuid[]', 'text[]', 'text[]', 'text[]']
+
+export const columnsOfMany: number = typesOfMany.length
+export const columnsOfPlain: number = typesOfPlain.length
+/** How many parameters the others take; the types are the functions'. */
 const valuesOfOne = 17
 const valuesOfDebit = 7
 
@@ -20,10 +35,10 @@ function placeholders(count: number): string {
 export interface LedgerCalls {
   /** For `apply_new`, whose ids nobody knows yet. */
   fresh(lines: readonly NewLine[]): Statement
-  /** One array literal per parameter of `apply_plain`, which leaves out what is not plain. */
-  plain(columns: readonly (string | null)[], scopes: readonly Scope[]): Statement
-  /** One array literal per parameter of `apply`. */
-  many(columns: readonly (string | null)[], scopes: readonly Scope[]): Statement
+  /** The parameters of `apply_plain`, which leaves out what is not plain. */
+  plain(columns: ArrayColumns, scopes: readonly Scope[]): Statement
+  /** The parameters of `apply`. */
+  many(columns: ArrayColumns, scopes: readonly Scope[]): Statement
   /** One value per parameter of `apply_debit`. */
   debit(values: readonly Value[], scopes: readonly Scope[]): Statement
   /** One value per parameter of `apply_one`. */
@@ -31,6 +46,7 @@ export interface LedgerCalls {
 }
 
 const columns = ['answer', 'pid']
+const mixedColumns = [...columns, 'restored']
 
 /**
  * How long a call that callers share waits for one account. Long enough for everybody else's calls, which are over in
@@ -52,14 +68,19 @@ type Called = Required<Pick<Statement, 'text' | 'columns' | 'name'>>
 
 export function ledgerCalls(schema: string, where: Where): LedgerCalls {
   const name = quoteIdentifier(schema)
-  const called = (call: string, label: string): Called => {
+  const called = (call: string, label: string, columnsCalled?: ColumnsCall): Called => {
     const answers: Readonly<Record<Where, string>> = {
       alone: `CASE WHEN pg_catalog.set_config('lock_timeout', '${sharedLockMs}', true) IS NOT NULL THEN ${call} END`,
       joined: call,
       marked: `CASE WHEN ${isMarked} THEN ${call} END`,
     }
-    const text = `SELECT ${answers[where]} AS answer, pg_catalog.pg_backend_pid()::pg_catalog.text AS pid`
-    return { text, columns, name: `ledger_${label}_${where}` }
+    const { restored = '', from = '' } = columnsCalled ?? {}
+    const text = `SELECT ${answers[where]} AS answer, pg_catalog.pg_backend_pid()::pg_catalog.text AS pid${restored}${from}`
+    return {
+      text,
+      columns: restored === '' ? columns : mixedColumns,
+      name: `ledger_${label}_${where}`,
+    }
   }
   const statement = (
     call: string,
@@ -68,29 +89,39 @@ export function ledgerCalls(schema: string, where: Where): LedgerCalls {
     const how = called(call, label)
     return (values, scopes) => ({ ...how, values, scopes })
   }
+  const ofColumns = (
+    functionName: string,
+    label: string,
+    types: readonly ParameterType[],
+  ): ((columns: ArrayColumns, scopes: readonly Scope[]) => Statement) => {
+    const [even, mixed] = [false, true].map((isMixed) => {
+      const how = columnsCall(types, isMixed)
+      const call = `${name}.${functionName}(${how.args})`
+      return called(call, isMixed ? `${label}_mixed` : label, how)
+    }) as [Called, Called]
+    return ({ values, isMixed }, scopes) => ({ ...(isMixed ? mixed : even), values, scopes })
+  }
   const fresh = called(`${name}.apply_new(${placeholders(columnsOfNew)})`, 'new')
-  // No casts: there is one function of that name, and each cast would be looked up in every call.
   return {
     fresh: (lines) => new NewLinesStatement(fresh, lines),
-    plain: statement(`${name}.apply_plain(${placeholders(columnsOfPlain)})`, 'plain'),
-    many: statement(`${name}.apply(${placeholders(columnsOfMany)})`, 'many'),
+    plain: ofColumns('apply_plain', 'plain', typesOfPlain),
+    many: ofColumns('apply', 'many', typesOfMany),
+    // No casts, as in `columnsCall`.
     debit: statement(`${name}.apply_debit(${placeholders(valuesOfDebit)})`, 'debit'),
     one: statement(`${name}.apply_one(${placeholders(valuesOfOne)})`, 'one'),
   }
 }
 
-/** The accounts of lines, as one array literal per parameter. */
-export type LineColumns = readonly (string | null)[]
-
 /** Which of the lines are about an account that is locked, and by which transaction: `line:transaction`. */
 export function lockedLines(
   schema: string,
-  lines: LineColumns,
+  lines: ArrayColumns,
   scopes: readonly Scope[],
 ): Statement {
+  const { args, restored, from } = columnsCall(typesOfLines, lines.isMixed)
   return {
-    text: `SELECT ${quoteIdentifier(schema)}.locked_lines(${placeholders(lines.length)}) AS answer`,
-    values: lines,
+    text: `SELECT ${quoteIdentifier(schema)}.locked_lines(${args}) AS answer${restored}${from}`,
+    values: lines.values,
     scopes,
   }
 }
@@ -98,13 +129,14 @@ export function lockedLines(
 /** Who has locked them. */
 export function accountLockers(
   schema: string,
-  lines: LineColumns,
+  lines: ArrayColumns,
   scopes: readonly Scope[],
 ): Statement {
+  const { args, from } = columnsCall(typesOfLines, lines.isMixed)
   return {
     text: `SELECT ${blockerColumns} FROM pg_catalog.pg_stat_activity AS a
-      WHERE a.pid ${eq} ANY ((SELECT ${quoteIdentifier(schema)}.account_lockers(${placeholders(lines.length)}))::pg_catalog.int4[])`,
-    values: lines,
+      WHERE a.pid ${eq} ANY ((SELECT ${quoteIdentifier(schema)}.account_lockers(${args})${from})::pg_catalog.int4[])`,
+    values: lines.values,
     scopes,
   }
 }

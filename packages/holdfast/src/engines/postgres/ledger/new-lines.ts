@@ -79,9 +79,10 @@ export class NewLinesStatement implements Statement {
   }
 }
 
+/** No nulls: see `columnsCall`. Where there is no other text, it is the id. */
 function textsOf(lines: readonly NewLine[]): string | null {
   const texts = new ArrayLiteral()
-  for (const { givenId } of lines) texts.text(givenId)
+  for (const { givenId, operationId } of lines) texts.text(givenId ?? operationId)
   return texts.literal()
 }
 

@@ -3,6 +3,7 @@ export class ArrayLiteral {
   #elements = ''
   #empty = true
   #used = false
+  #nulls = false
 
   /** A number, a UUID or another value that needs no quotes. */
   plain(value: string | number | undefined): void {
@@ -24,8 +25,14 @@ export class ArrayLiteral {
     return this.#used ? `{${this.#elements}}` : null
   }
 
+  /** Some elements have a value and others do not. */
+  get isMixed(): boolean {
+    return this.#used && this.#nulls
+  }
+
   #add(element: string | undefined): void {
-    if (element !== undefined) this.#used = true
+    if (element === undefined) this.#nulls = true
+    else this.#used = true
     this.#elements += this.#empty ? (element ?? 'NULL') : `,${element ?? 'NULL'}`
     this.#empty = false
   }
