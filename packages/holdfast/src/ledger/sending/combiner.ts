@@ -10,6 +10,7 @@ import { lookupLimitMs } from '../../core/options/wait.ts'
 import { within } from '../../core/within.ts'
 import type { LineAnswer } from './answer.ts'
 import { assertCounts, type CombinerOptions } from './combiner-options.ts'
+import { LeftOut } from './left-out.ts'
 import { heardSince, tellAnswered, tellApplied, tellFailed } from './ledger-events.ts'
 import { NewCall, type NewCalls, type ShortLine } from './new-call.ts'
 import { sendNew, setBack } from './send-new.ts'
@@ -28,8 +29,6 @@ import {
 
 /** Fewer than this are not worth a second call. */
 const worthSplitting = 64
-/** How long an account that was left out is not tried as a plain one again. */
-const leftOutForMs = 1_000
 /** How often those are looked for whose time is up. */
 const sweepMs = 50
 /** So often a call is tried at most that the server ends for its statement_timeout, and not for a lock. */
@@ -63,8 +62,7 @@ export class Combiner {
   #isPumping = false
   #isSweeping = false
   /** Accounts of which something was left out lately: these go to `apply` right away. */
-  #leftOut = new Set<string>()
-  #leftOutSince = 0
+  readonly #leftOut = new LeftOut()
   #underWay = 0
   #woken = false
   /** Until then nothing goes by `apply_new`. */
@@ -115,7 +113,8 @@ export class Combiner {
     if (length >= this.#most) {
       throw holdfastError('LEDGER_OVERLOADED', { details: { waiting: length } })
     }
-    if (waiting.way !== ways.whole && !this.#goesWithPlain(waiting)) waiting.way = ways.whole
+    if (waiting.way !== ways.whole && this.#leftOut.has(waiting.base ?? ''))
+      waiting.way = ways.whole
     if (this.#setApart(waiting)) return
     this.#waiting.push(waiting)
     if (this.#woken || this.#underWay >= this.#lanes) return
@@ -137,24 +136,9 @@ export class Combiner {
     if (!waiting.over) await this.#giveUp([waiting])
   }
 
-  #goesWithPlain({ base = '' }: Waiting): boolean {
-    if (this.#leftOut.size === 0) return true
-    this.#forgetLeftOut()
-    return !this.#leftOut.has(base)
-  }
-
-  /** After a while, also if nothing is left out any more. */
-  #forgetLeftOut(): void {
-    const now = performance.now()
-    if (now <= this.#leftOutSince + leftOutForMs) return
-    this.#leftOut.clear()
-    this.#leftOutSince = now
-  }
-
   /** Sends back to the queue what `apply_plain` left out: new, short or special accounts, known ids. */
   #sendToApply(left: readonly Waiting[]): void {
     if (left.length === 0) return
-    this.#forgetLeftOut()
     for (const waiting of left) {
       this.#leftOut.add(waiting.base ?? '')
       waiting.way = ways.whole
