@@ -49,9 +49,9 @@ function isAccepted(timeZone: string): boolean {
 
 /** Every name that either of both knows: places, old names, abbreviations, and what PostgreSQL reads as POSIX does. */
 async function names(session: Session): Promise<string[]> {
-  const known = await session.rows<{ name: string }>(
+  const known = (await session.rows(
     `SELECT name FROM pg_timezone_names UNION SELECT abbrev FROM pg_timezone_abbrevs`,
-  )
+  )) as { name: string }[]
   const posix = [
     'EST5EDT',
     'CST6CDT',
@@ -78,10 +78,14 @@ async function sameness(session: Session): Promise<Map<string, boolean | undefin
       RETURN extract(epoch FROM (to_timestamp(at) AT TIME ZONE zone) AT TIME ZONE 'UTC') - at;
     EXCEPTION WHEN invalid_parameter_value THEN RETURN NULL;
     END $$`)
-  const rows = await session.rows<{ zone: string; at: number; ahead: number | null }>(`
+  const rows = (await session.rows(`
     SELECT zone, at, pg_temp.offset_of(zone, at / 1000.0) AS ahead
     FROM json_array_elements_text('${JSON.stringify(known).replaceAll("'", "''")}') AS zone,
-      unnest('{${moments.join()}}'::double precision[]) AS at`)
+      unnest('{${moments.join()}}'::double precision[]) AS at`)) as {
+    zone: string
+    at: number
+    ahead: number | null
+  }[]
   const same = new Map<string, boolean | undefined>()
   for (const { zone, at, ahead } of rows) {
     if (ahead === null) same.set(zone, undefined)
