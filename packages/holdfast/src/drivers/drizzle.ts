@@ -21,7 +21,7 @@ import {
   type PostgresJsHandle,
   postgresJsState,
 } from './postgres-js/postgres-js-handle.ts'
-import { watchRoot } from './parts/root-client.ts'
+import { aloneOnTaken, noteTaken, watchRoot } from './parts/root-client.ts'
 import { hearPool, unlessHeard } from './parts/sync-wait.ts'
 import { poolOf } from './parts/pool-size.ts'
 import { assertBeneath, assertClient as assertKind } from '../core/client-kind.ts'
@@ -111,15 +111,20 @@ export function fromDrizzle<Db extends DrizzleDatabase>(
     engine: postgres,
     capabilities: { pool: poolOf(clientOf(db)) },
     root: () => root,
-    alone: { query: async (statement) => unlessHeard(() => asOurs(() => run(db, statement))) },
+    alone: {
+      query: async (statement) =>
+        unlessHeard(() => asOurs(() => aloneOnTaken(() => run(db, statement)))),
+    },
     join: joined,
     async transaction(body, { isolation, marked = false }) {
       if (drizzleState(db) !== 'none') throw holdfastError('TX_NESTED')
       const open = async (callback: (native: Tx) => Promise<void>): Promise<unknown> =>
         asOurs(() =>
-          db.transaction(
-            callback as (tx: unknown) => Promise<void>,
-            isolation === undefined ? undefined : { isolationLevel: isolation },
+          noteTaken({ client: undefined }, () =>
+            db.transaction(
+              callback as (tx: unknown) => Promise<void>,
+              isolation === undefined ? undefined : { isolationLevel: isolation },
+            ),
           ),
         )
       if (onPostgresJs) return runInBegin({ open, handleOf, onHandle, join, body })

@@ -33,5 +33,5 @@ export { ConnectionWatch, type PgConnection, pgEndings } from './pg/pg-connectio
 export { cameToRest, isBusy, leashedClient } from './pg/pg-leash.ts'
 export { pgTransactionState } from './pg/pg-state.ts'
 export { poolOf } from './parts/pool-size.ts'
-export { watchRoot, watchTaking } from './parts/root-client.ts'
+export { aloneOnTaken, noteTaken, watchRoot, watchTaking } from './parts/root-client.ts'
 export { hearNotice, hearPool, unlessHeard } from './parts/sync-wait.ts'

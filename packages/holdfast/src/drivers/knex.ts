@@ -1,4 +1,5 @@
 import {
+  aloneOnTaken,
   asOurs,
   assertClient,
   assertNoOptions,
@@ -11,6 +12,7 @@ import {
   type Isolation,
   type Leash,
   leashedClient,
+  noteTaken,
   type PgConnection,
   pgCancel,
   pgTransactionState,
@@ -41,6 +43,9 @@ export type KnexTransactionOf<Db> = Db extends {
 /** A client of `pg`, as Knex takes it from its pool. */
 interface Connection extends PgConnection {
   query(text: string, values?: unknown[]): Promise<{ readonly rows: Row[] }>
+  end(ended: () => void): unknown
+  /** Of a pool of `pg`. */
+  readonly release?: unknown
 }
 
 /** What an instance or a transaction runs its statements with. That of a transaction has one connection. */
@@ -88,6 +93,7 @@ export function fromKnex<Db extends KnexDatabase>(
   type Tx = KnexTransactionOf<Db>
   const { client } = assertPostgres(knex)
   assertNoOptions(given, 'fromKnex')
+  const root = watchTaking(client, 'acquireConnection', giveBackTo(client))
   const join = (tx: Tx): Transaction<Tx> => {
     const trx = assertHandle(tx)
     const run = async (text: string, values?: readonly unknown[]): Promise<Row[]> => {
@@ -113,10 +119,11 @@ export function fromKnex<Db extends KnexDatabase>(
     name: 'knex',
     engine: postgres,
     capabilities: { pool: poolOf(client) },
-    root: () => watchTaking(client, 'acquireConnection'),
+    root: () => root,
     alone: {
       // Not by `knex.raw()`, which writes the values into the message of an error.
-      query: async ({ text, values }) => asOurs(() => runAlone(client, text, values)),
+      query: async ({ text, values }) =>
+        asOurs(() => aloneOnTaken(() => runAlone(client, text, values))),
     },
     join,
     async transaction(body, { isolation, marked = false }) {
@@ -125,14 +132,16 @@ export function fromKnex<Db extends KnexDatabase>(
       return runInCallback({
         open: async (callback) =>
           await asOurs(() =>
-            knex.transaction(
-              async (trx) => {
-                // Knex runs it also where BEGIN has failed, and has rejected by then.
-                if ((trx as KnexTransaction).isCompleted()) return
-                connection = await (trx as KnexTransaction).client.acquireConnection()
-                await callback(trx as Tx)
-              },
-              isolation === undefined ? undefined : { isolationLevel: isolation },
+            noteTaken({ client: undefined }, () =>
+              knex.transaction(
+                async (trx) => {
+                  // Knex runs it also where BEGIN has failed, and has rejected by then.
+                  if ((trx as KnexTransaction).isCompleted()) return
+                  connection = await (trx as KnexTransaction).client.acquireConnection()
+                  await callback(trx as Tx)
+                },
+                isolation === undefined ? undefined : { isolationLevel: isolation },
+              ),
             ),
           ).then(undefined, plainly),
         join,
@@ -143,6 +152,17 @@ export function fromKnex<Db extends KnexDatabase>(
         hold: (native, leash) => hold(native, connection as Connection, leash),
       })
     },
+  }
+}
+
+/** Knex asks a connection whether it is still good when it is taken the next time. One of a pool of `pg` it closes itself. */
+function giveBackTo(client: KnexClient): (connection: Connection, destroy: boolean) => void {
+  return (connection, destroy) => {
+    if (destroy) {
+      Object.assign(connection, { __knex__disposed: 'a transaction was left open on it' })
+      if (connection.release === undefined) connection.end(() => undefined)
+    }
+    client.releaseConnection(connection)
   }
 }
 

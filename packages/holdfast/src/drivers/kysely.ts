@@ -15,7 +15,7 @@ import {
 } from './orm/kysely-handle.ts'
 import { holdKysely } from './orm/kysely-leash.ts'
 import { pgCancel } from './pg/pg-cancel.ts'
-import { noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
+import { aloneOnTaken, noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
 import { hearPool, unlessHeard } from './parts/sync-wait.ts'
 import { objectGiven } from '../core/options/given.ts'
 import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
@@ -78,7 +78,8 @@ export function fromKysely<Db extends KyselyDatabase>(
     capabilities: {},
     root: () => root,
     alone: {
-      query: async ({ text, values }) => unlessHeard(() => asOurs(() => alone(text, values))),
+      query: async ({ text, values }) =>
+        unlessHeard(() => asOurs(() => aloneOnTaken(() => alone(text, values)))),
     },
     join,
     async transaction(body, { isolation, marked = false }) {

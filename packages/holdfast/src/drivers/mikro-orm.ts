@@ -18,7 +18,7 @@ import type { Leash } from './parts/leash.ts'
 import { pgCancel } from './pg/pg-cancel.ts'
 import { ConnectionWatch, type PgConnection } from './pg/pg-connection.ts'
 import { poolOf } from './parts/pool-size.ts'
-import { noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
+import { aloneOnTaken, noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
 import { hearPool, unlessHeard } from './parts/sync-wait.ts'
 import { assertNoOptions } from './parts/no-options.ts'
 
@@ -106,7 +106,7 @@ export function fromMikroOrm<Em extends MikroOrmManager>(em: Em, given?: object)
         const connection = root.getConnection('write')
         await pools.find(connection)
         const plain = kyselyRunner(connection.getClient())
-        return await unlessHeard(() => asOurs(() => plain(text, values)))
+        return await unlessHeard(() => asOurs(() => aloneOnTaken(() => plain(text, values))))
       },
     },
     join,
@@ -170,6 +170,7 @@ interface PoolClient {
 
 /** The connection of a transaction. One that was lost MikroORM does not give back, since its ROLLBACK fails. */
 class Taken implements Taking {
+  refusal: unknown
   #client: PoolClient | undefined
   #isBack = false
 

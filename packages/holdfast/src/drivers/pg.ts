@@ -9,6 +9,7 @@ import type {
 } from '../core/driver.ts'
 import { type Duration, durationMs } from '../core/options/duration.ts'
 import { endedInside } from '../core/errors/ended-inside.ts'
+import { leftOpen } from '../core/errors/left-open.ts'
 import { holdfastError } from '../core/errors.ts'
 import { isConnectionLoss, isUnanswered, sqlStateOf } from '../core/sql-state.ts'
 import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
@@ -23,6 +24,7 @@ import { sendBoth } from './pg/pg-both.ts'
 import { pgCancel } from './pg/pg-cancel.ts'
 import { ConnectionWatch, pgEndings } from './pg/pg-connection.ts'
 import { pgTransactionState } from './pg/pg-state.ts'
+import { isLeftOpen } from './pg/pg-left-open.ts'
 import { cameToRest, isBusy, leashedClient } from './pg/pg-leash.ts'
 import { PgOpenings } from './pg/pg-opening.ts'
 import { type PgClient, PgConnects, type PgPool } from './pg/pg-pool.ts'
@@ -132,11 +134,13 @@ export function fromPg<Pool extends PgPool>(
             runStatement(client, statement),
           )
           connection.assertSynced()
+          // A BEGIN that nobody awaited before the connection was given back: ours is in that transaction.
+          if (isLeftOpen(client)) throw leftOpen()
           return rows
         } catch (error) {
           // Also where the client gave up waiting, since the statement may still be running on it, and where
           // it leads to a server that is no primary any more.
-          broken = isUnanswered(error) || sqlStateOf(error) === '25006'
+          broken = isUnanswered(error) || sqlStateOf(error) === '25006' || isLeftOpen(client)
           throw error
         } finally {
           connection.stop()
@@ -177,20 +181,27 @@ async function runOn<Tx, T>(
   const connection = new ConnectionWatch(client)
   const leash = new Leash()
   let clean = false
+  let foreign = undefined as Error | undefined
   try {
     let result: T
     try {
       const begin = beginText(settings.isolation)
       const opening = settings.opening?.()
-      const opened = opening && openings.send(client, begin, opening)
-      const begun = (): void => {
+      const begun = <Rows>(rows: Rows): Rows => {
+        if (connection.begunInside) throw (foreign = leftOpen())
         connection.leash = leash
+        return rows
       }
-      if (opened === undefined) {
-        await client.query(begin)
-        begun()
-      } else opened.then(begun, ignored)
+      const refused = (error: unknown): never => {
+        if (insideAlready.has(sqlStateOf(error))) foreign = leftOpen(error)
+        throw foreign ?? error
+      }
+      const opened = opening && openings.send(client, begin, opening)?.then(begun, refused)
+      // The body awaits it when it wants the lock.
+      opened?.catch(ignored)
+      if (opened === undefined) await client.query(begin).then(begun, refused)
       result = await body(join(client, leashedClient(client, leash)), opened)
+      if (foreign !== undefined) throw foreign
       await connection.answered()
       leash.end(isBusy(client), pgTransactionState(client) === 'failed')
       if (connection.lost) throw holdfastError('CONNECTION_LOST')
@@ -198,6 +209,8 @@ async function runOn<Tx, T>(
     } catch (error) {
       const failed = leash.failed(error)
       leash.close()
+      // Nothing is sent on it any more, and no ROLLBACK: it is closed.
+      if (foreign !== undefined) throw foreign
       // If it does not come to rest it is ended by us, which is no loss.
       if (!connection.lost && !(await cameToRest(client))) throw bodyFailure(failed, false)
       if (!connection.lost) clean = await rolledBack(client)
@@ -231,6 +244,9 @@ async function runStatement(client: PgClient, statement: Statement): Promise<rea
   const { rows } = await client.query(text, [...statement.values])
   return rows as readonly Row[]
 }
+
+/** What BEGIN fails with inside of a transaction: one that has read something already, or that has failed. */
+const insideAlready: ReadonlySet<string | undefined> = new Set(['25001', '25P02'])
 
 function inTurn(client: PgClient, first: Statement, second: Statement): BothAnswers {
   const firstRows = runStatement(client, first)

@@ -6,7 +6,7 @@ import { withSavepoint } from '../engines/postgres/tx/savepoint.ts'
 import { runInCallback } from './parts/callback-transaction.ts'
 import { pgCancel } from './pg/pg-cancel.ts'
 import { leashedPrisma } from './orm/prisma-leash.ts'
-import { noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
+import { aloneOnTaken, noteTaken, type Taking, watchRoot } from './parts/root-client.ts'
 import { hearPool, unlessHeard } from './parts/sync-wait.ts'
 import { type KnownOptions, optionsGiven } from '../core/options/known-options.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
@@ -107,7 +107,8 @@ export function fromPrisma<Client extends PrismaClientLike>(
     capabilities: {},
     root: () => root,
     alone: {
-      query: ({ text, values }) => unlessHeard(() => asOurs(() => run(prisma, text, values))),
+      query: ({ text, values }) =>
+        unlessHeard(() => asOurs(() => aloneOnTaken(() => run(prisma, text, values)))),
     },
     join: (tx) => join(tx, usualMs),
     async transaction(body, { isolation, timeoutMs = usualMs, marked = false }) {

@@ -1,4 +1,5 @@
 import {
+  aloneOnTaken,
   asOurs,
   assertClient,
   assertNoOptions,
@@ -11,6 +12,7 @@ import {
   type Isolation,
   type Leash,
   leashedClient,
+  noteTaken,
   type PgConnection,
   pgCancel,
   pgTransactionState,
@@ -50,6 +52,7 @@ interface ConnectionManager {
   readonly pool?: object
   getConnection(options?: { readonly useMaster: true }): Promise<Connection>
   releaseConnection(connection: Connection): unknown
+  destroyConnection(connection: Connection): Promise<void>
 }
 
 /** What an instance is inside of its types. */
@@ -121,21 +124,32 @@ export function fromSequelize<Db extends SequelizeDatabase>(
     return transaction
   }
   const size = options.pool?.max ?? 5
+  const root = watchTaking(
+    connections,
+    'getConnection',
+    (connection: Connection, destroy: boolean) =>
+      destroy
+        ? connections.destroyConnection(connection)
+        : connections.releaseConnection(connection),
+  )
   return {
     name: 'sequelize',
     engine: postgres,
     capabilities: { pool: typeof size === 'number' ? { of: connections, size } : undefined },
-    root: () => watchTaking(connections, 'getConnection'),
+    root: () => root,
     alone: {
       // Not by `sequelize.query()`, which with CLS runs it in the transaction around it.
-      query: async ({ text, values }) => asOurs(() => runAlone(connections, text, values)),
+      query: async ({ text, values }) =>
+        asOurs(() => aloneOnTaken(() => runAlone(connections, text, values))),
     },
     join,
     async transaction(body, { isolation, marked = false }) {
       return runInCallback({
         open: async (callback) => {
           const level = isolation === undefined ? {} : { isolationLevel: spell(isolation) }
-          return asOurs(() => sequelize.transaction(level as never, callback))
+          return asOurs(() =>
+            noteTaken({ client: undefined }, () => sequelize.transaction(level as never, callback)),
+          )
         },
         join,
         body,

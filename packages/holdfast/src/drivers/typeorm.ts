@@ -8,7 +8,7 @@ import { ConnectionWatch, type PgConnection, pgEndings } from './pg/pg-connectio
 import { pgCancel } from './pg/pg-cancel.ts'
 import { pgTransactionState } from './pg/pg-state.ts'
 import { cameToRest, isBusy, leashedClient } from './pg/pg-leash.ts'
-import { watchRoot } from './parts/root-client.ts'
+import { aloneOnTaken, noteTaken, watchRoot } from './parts/root-client.ts'
 import { hearPool, unlessHeard } from './parts/sync-wait.ts'
 import { poolOf } from './parts/pool-size.ts'
 import { assertClient as assertKind } from '../core/client-kind.ts'
@@ -103,7 +103,8 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
       async query({ text, values }) {
         hearPool(pool())
         return await unlessHeard(
-          async () => (await asOurs(() => dataSource.query(text, [...values]))) as Row[],
+          async () =>
+            (await asOurs(() => aloneOnTaken(() => dataSource.query(text, [...values])))) as Row[],
         )
       },
     },
@@ -116,9 +117,11 @@ export function fromTypeOrm<Source extends TypeOrmDataSource>(
         open: async (callback) => {
           const run = callback as (manager: unknown) => Promise<void>
           return asOurs(() =>
-            isolation === undefined
-              ? dataSource.transaction(run)
-              : dataSource.transaction(spell(isolation), run),
+            noteTaken({ client: undefined }, () =>
+              isolation === undefined
+                ? dataSource.transaction(run)
+                : dataSource.transaction(spell(isolation), run),
+            ),
           )
         },
         join,

@@ -9,8 +9,8 @@ export const transactionCodes = {
   TX_SESSION_SHARED: {
     class: 'DriverError',
     retryable: false,
-    what: 'The client gave one session to two transactions, so that a lock would exclude nobody and the first COMMIT would end both.',
-    next: 'Use a client or pool that gives every transaction a connection of its own. Transactions that were open on this session meanwhile fail with errors of their own; check what they wrote.',
+    what: 'The client gave one session to two transactions, or one on which somebody had left a transaction open. A lock would exclude nobody, and the first COMMIT would end both.',
+    next: 'Look for a connection that is released without COMMIT or ROLLBACK: that one was closed. Use a client or pool that gives every transaction a connection of its own. Transactions that were open on this session meanwhile fail with errors of their own; check what they wrote.',
   },
   TX_ROLLED_BACK: {
     class: 'UsageError',

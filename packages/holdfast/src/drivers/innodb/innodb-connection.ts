@@ -1,5 +1,6 @@
 import type { Executor, Row, Statement, TransactionSettings, Value } from '../../core/driver.ts'
 import { endedInside } from '../../core/errors/ended-inside.ts'
+import { leftOpen } from '../../core/errors/left-open.ts'
 import { holdfastError, isHoldfastError } from '../../core/errors.ts'
 import { within } from '../../core/within.ts'
 import {
@@ -264,13 +265,6 @@ function heard<T>(promise: Promise<T>): Promise<T> {
 
 function named(error: unknown): never {
   throw isInsideAlready(error) ? leftOpen(error) : error
-}
-
-/** Somebody has given the connection back in the middle of a transaction, which ends with the connection. */
-function leftOpen(cause?: unknown): Error {
-  const subject =
-    'a transaction was open on the connection that the pool gave; end yours before you give a connection back'
-  return holdfastError('TX_SESSION_SHARED', { cause, details: { subject } })
 }
 
 function executorOf(connection: InnodbConnection): Executor {

@@ -76,6 +76,8 @@ export function hearPool(pool: unknown): void {
 
 /** The WARNING with which PostgreSQL answers a COMMIT outside a transaction, besides saying COMMIT. */
 const noTransaction = '25P01'
+/** And the one with which it answers a BEGIN inside of one, besides saying BEGIN. */
+const insideAlready = '25001'
 
 /** Listens to one connection: `cancelled` says whether a wait was cancelled on it since then. */
 export class SyncWatch {
@@ -83,6 +85,8 @@ export class SyncWatch {
   #cancelled = false
   /** A COMMIT was answered that had nothing to commit. */
   committedNothing = false
+  /** A BEGIN was answered on a connection that had a transaction already. */
+  begunInside = false
 
   constructor(client: unknown) {
     this.#client = client as Partial<Emitter>
@@ -91,8 +95,9 @@ export class SyncWatch {
 
   readonly #listen = (notice: unknown): void => {
     if (isCancelledWait(notice)) this.#cancelled = true
-    else if ((notice as { readonly code?: unknown }).code === noTransaction)
-      this.committedNothing = true
+    const { code } = notice as { readonly code?: unknown }
+    if (code === noTransaction) this.committedNothing = true
+    if (code === insideAlready) this.begunInside = true
   }
 
   /** Throws if a wait was cancelled since the last time that this was asked. */

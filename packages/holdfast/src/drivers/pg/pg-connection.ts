@@ -67,6 +67,11 @@ export class ConnectionWatch {
     return this.#sync.committedNothing
   }
 
+  /** A BEGIN was answered with the remark that there was a transaction already. */
+  get begunInside(): boolean {
+    return this.#sync.begunInside
+  }
+
   /** From here on COMMIT is under way, by whoever owns the transaction. */
   committing(): void {
     this.leash = undefined

@@ -111,7 +111,7 @@ export function isBusy(client: unknown): boolean {
  * A statement has failed, and the server has yet to say what that has made of the transaction. Whoever sent it hears of
  * the failure at once.
  */
-function isFailing(client: unknown): boolean {
+export function isFailing(client: unknown): boolean {
   return (client as { readonly readyForQuery?: unknown }).readyForQuery === false && !isBusy(client)
 }
 

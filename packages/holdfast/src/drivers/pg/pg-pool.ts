@@ -4,6 +4,8 @@ import type { PoolUse } from '../../core/errors/pool-use.ts'
 import { isPoolStarved } from '../../core/sql-state.ts'
 import { usersOf } from '../parts/pool-users.ts'
 import { connectOurs } from '../parts/root-client.ts'
+import { failureAnswered, isFailing } from './pg-leash.ts'
+import { refuseLeftOpen } from './pg-left-open.ts'
 
 /** The part of a `pg` result we read. */
 interface PgResult {
@@ -55,9 +57,10 @@ export class PgConnects {
     this.#users = usersOf(pool)
   }
 
-  /** @throws POOL_STARVED, CONNECTION_UNAVAILABLE */
+  /** @throws POOL_STARVED, CONNECTION_UNAVAILABLE, TX_SESSION_SHARED */
   async take(use: Use, withinMs?: number): Promise<PgClient> {
-    const client = await this.#connect(Math.min(this.#limitMs, withinMs ?? Infinity))
+    const client = await this.#rested(Math.min(this.#limitMs, withinMs ?? Infinity))
+    refuseLeftOpen(client, (destroy) => client.release(destroy))
     this.#taken.set(client, { use, since: performance.now() })
     // A session is closed and not given back.
     if (use === 'session')
@@ -68,6 +71,17 @@ export class PgConnects {
   giveBack(client: PgClient, destroy: boolean): void {
     this.#taken.delete(client)
     client.release(destroy)
+  }
+
+  /** One may be given back at a failure, before the server has said what that has made of the transaction. */
+  async #rested(limitMs: number): Promise<PgClient> {
+    const client = await this.#connect(limitMs)
+    if (!isFailing(client)) return client
+    await failureAnswered(client)
+    if (!isFailing(client)) return client
+    // That was the end of it.
+    client.release(true)
+    return await this.#connect(limitMs)
   }
 
   async #connect(limitMs: number): Promise<PgClient> {
