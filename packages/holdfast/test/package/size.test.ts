@@ -12,18 +12,18 @@ import { entriesOf, packageRoot, readManifest } from '../../../../scripts/packag
  * name, the ledger has short ways for plain operations, and `holdfast` has rate limits.
  */
 const budgets: Readonly<Record<string, number>> = {
-  holdfast: 400,
+  holdfast: 404,
   'holdfast/claims': 137,
   'holdfast/credits': 62,
   'holdfast/http': 52,
   'holdfast/leases': 82,
   'holdfast/ledger': 88,
   'holdfast/locks': 111,
-  'holdfast/mysql': 288,
+  'holdfast/mysql': 290,
   'holdfast/observe': 172,
   'holdfast/once': 95,
   'holdfast/quota': 66,
-  'holdfast/rate-limit': 81,
+  'holdfast/rate-limit': 85,
   'holdfast/rows': 112,
   'holdfast/schedule': 94,
   'holdfast/sqlite': 217,
@@ -33,15 +33,15 @@ const budgets: Readonly<Record<string, number>> = {
   'holdfast/schema': 534,
   'holdfast/health': 629,
   'holdfast/errors': 48,
-  'holdfast/drivers/pg': 84,
+  'holdfast/drivers/pg': 86,
   'holdfast/drivers/postgres-js': 76,
-  'holdfast/drivers/prisma': 74,
-  'holdfast/drivers/drizzle': 80,
-  'holdfast/drivers/kysely': 73,
-  'holdfast/drivers/typeorm': 74,
-  'holdfast/drivers/knex': 74,
-  'holdfast/drivers/mikro-orm': 75,
-  'holdfast/drivers/sequelize': 73,
+  'holdfast/drivers/prisma': 76,
+  'holdfast/drivers/drizzle': 82,
+  'holdfast/drivers/kysely': 76,
+  'holdfast/drivers/typeorm': 76,
+  'holdfast/drivers/knex': 76,
+  'holdfast/drivers/mikro-orm': 77,
+  'holdfast/drivers/sequelize': 75,
   'holdfast/drivers/mysql2': 74,
   'holdfast/drivers/mariadb': 71,
   'holdfast/drivers/kysely-mysql': 77,
@@ -51,7 +51,7 @@ const budgets: Readonly<Record<string, number>> = {
   'holdfast/drivers/better-sqlite3': 61,
   'holdfast/drivers/kysely-sqlite': 63,
   'holdfast/drivers/drizzle-sqlite': 63,
-  'holdfast/driver-kit': 73,
+  'holdfast/driver-kit': 75,
 }
 
 async function sizeOf(code: string): Promise<number> {
@@ -89,9 +89,9 @@ describe('minified', () => {
   })
 
   test.each([
-    ['a lock on pg', "export { createLocks, lockKey } from 'holdfast/locks'", 137],
-    ['credits on pg', "export { createCredits } from 'holdfast/credits'", 99],
-    ['everything on pg', "export { createHoldfast, lockKey } from 'holdfast'", 417],
+    ['a lock on pg', "export { createLocks, lockKey } from 'holdfast/locks'", 139],
+    ['credits on pg', "export { createCredits } from 'holdfast/credits'", 101],
+    ['everything on pg', "export { createHoldfast, lockKey } from 'holdfast'", 423],
   ])('%s is within its budget', async (_, code, budget) => {
     const size = await sizeOf(`${code}\nexport { fromPg } from 'holdfast/drivers/pg'`)
     expect(size).toBeLessThan(budget)
