@@ -62,7 +62,6 @@ const plainFindings: ReadonlySet<string> = new Set<HealthFinding['code']>([
   'isolation-default',
   'read-only-default',
   'triggers-off',
-  'array-nulls-off',
   'commits-not-durable',
   'commits-not-replicated',
   'idle-timeout-unset',

@@ -46,7 +46,6 @@ export type OwnCode =
   | 'isolation-default'
   | 'read-only-default'
   | 'triggers-off'
-  | 'array-nulls-off'
   | 'commits-not-durable'
   | 'commits-not-replicated'
   | 'idle-timeout-unset'
@@ -101,7 +100,6 @@ export const ownCodes: Readonly<Record<OwnCode, readonly [HealthGroup, Severity]
   'isolation-default': ['role', 'error'],
   'read-only-default': ['role', 'error'],
   'triggers-off': ['role', 'error'],
-  'array-nulls-off': ['role', 'error'],
   'commits-not-durable': ['role', 'warning'],
   'commits-not-replicated': ['role', 'warning'],
   'idle-timeout-unset': ['role', 'warning'],

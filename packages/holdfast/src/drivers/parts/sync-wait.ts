@@ -94,10 +94,10 @@ export class SyncWatch {
   }
 
   readonly #listen = (notice: unknown): void => {
-    if (isCancelledWait(notice)) this.#cancelled = true
     const { code } = notice as { readonly code?: unknown }
-    if (code === noTransaction) this.committedNothing = true
-    if (code === insideAlready) this.begunInside = true
+    if (isCancelledWait(notice)) this.#cancelled = true
+    else if (code === noTransaction) this.committedNothing = true
+    else if (code === insideAlready) this.begunInside = true
   }
 
   /** Throws if a wait was cancelled since the last time that this was asked. */

@@ -3,19 +3,16 @@ import type { Executor } from '../../core/driver.ts'
 import { durationMs } from '../../core/options/duration.ts'
 import { holdfastError, isHoldfastError } from '../../core/errors.ts'
 import { sqlStateOf } from '../../core/sql-state.ts'
-import { blockersFrom } from '../../engines/postgres/tx/activity.ts'
-import { accountLockers, type LedgerCalls } from '../../engines/postgres/ledger/ledger.ts'
+import type { LedgerCalls } from '../../engines/postgres/ledger/ledger.ts'
 import { resolveMs } from '../../tx/ask-again.ts'
-import { lookupLimitMs } from '../../core/options/wait.ts'
-import { within } from '../../core/within.ts'
 import type { LineAnswer } from './answer.ts'
 import { assertCounts, type CombinerOptions } from './combiner-options.ts'
 import { LeftOut } from './left-out.ts'
 import { heardSince, tellAnswered, tellApplied, tellFailed } from './ledger-events.ts'
 import { NewCall, type NewCalls, type ShortLine } from './new-call.ts'
 import { sendNew, setBack } from './send-new.ts'
-import { accountsOf, lineColumns, type Request } from './request.ts'
-import { keptAccounts } from './kept-accounts.ts'
+import { accountsOf, type Request } from './request.ts'
+import { keptAccounts, whoKeeps } from './kept-accounts.ts'
 import { applyTogether, isLocked, unknown } from './send-alone.ts'
 import {
   nextBatch,
@@ -250,13 +247,10 @@ export class Combiner {
       const isSlow = state === '57014' && batch.every(({ tries }) => tries > mostTries)
       if (shut !== undefined && isSlow && locked.size === 0) return rejectAll(error)
       for (const waiting of batch) waiting.setBack()
-      if (shut === undefined) return
       // Before they go out again, where nobody looks for those whose time is up.
-      this.#giveUpLate(batch)
-      return shut(
-        batch.filter(({ over }) => !over),
-        locked,
-      )
+      if (shut !== undefined) this.#giveUpLate(batch)
+      const open = batch.filter(({ over }) => !over)
+      return shut?.(open, locked)
     }
     // A statement fails as a whole, so the one that made it fail is looked for by halves. If
     // nobody could be reached, that would only multiply the failures.
@@ -351,10 +345,8 @@ export class Combiner {
       this.#isSweeping = false
       const now = performance.now()
       // Nobody is known to be in the way of these.
-      refuseLate(
-        this.#waiting.filter((waiting) => waiting.isLate(now)),
-        [],
-      )
+      const unsent = this.#waiting.filter((waiting) => waiting.isLate(now))
+      refuseLate(unsent, [])
       for (const queue of this.#apart.values()) {
         const late = this.#giveUpLate(queue, now)
         for (const waiting of late) queue.splice(queue.indexOf(waiting), 1)
@@ -374,9 +366,7 @@ export class Combiner {
   async #giveUp(late: readonly Waiting[]): Promise<void> {
     for (const waiting of late) waiting.leave()
     const [{ request }] = late as readonly [Waiting]
-    const statement = accountLockers(this.#schema, lineColumns([request]), request.buckets)
-    const asking = this.#executor.query({ ...statement, connectWithinMs: lookupLimitMs })
-    refuseLate(late, blockersFrom((await within(asking, lookupLimitMs)) ?? []))
+    refuseLate(late, await whoKeeps(this.#executor, this.#schema, request))
   }
 
   /** Nobody waits for a database that cannot be reached much longer than was agreed. */

@@ -1,6 +1,10 @@
 import { pause } from '../../core/backoff.ts'
 import type { Executor } from '../../core/driver.ts'
-import { lockedLines } from '../../engines/postgres/ledger/ledger.ts'
+import type { Blocker } from '../../core/events/event-map.ts'
+import { lookupLimitMs } from '../../core/options/wait.ts'
+import { within } from '../../core/within.ts'
+import { accountLockers, lockedLines } from '../../engines/postgres/ledger/ledger.ts'
+import { blockersFrom } from '../../engines/postgres/tx/activity.ts'
 import { accountsOf, bucketsOfAll, lineColumns, type Request } from './request.ts'
 
 /** Who has an account for longer than this keeps it. */
@@ -29,4 +33,15 @@ export async function keptAccounts(
   } catch {
     return undefined
   }
+}
+
+/** Who has locked the accounts of a request; nobody if that cannot be said in time. */
+export async function whoKeeps(
+  executor: Executor,
+  schema: string,
+  request: Request,
+): Promise<readonly Blocker[]> {
+  const statement = accountLockers(schema, lineColumns([request]), request.buckets)
+  const asking = executor.query({ ...statement, connectWithinMs: lookupLimitMs })
+  return blockersFrom((await within(asking, lookupLimitMs)) ?? [])
 }

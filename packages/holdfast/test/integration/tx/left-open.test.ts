@@ -99,7 +99,7 @@ const clients: Readonly<Record<string, (url: string) => Promise<Client>>> = {
   async knex(url) {
     const log = { warn: () => undefined }
     const knex = knexOf({ client: 'pg', connection: url, pool: { min: 0, max: 1 }, log })
-    const send = (text: string): Promise<unknown> => knex.raw(text).then()
+    const send = async (text: string): Promise<unknown> => await knex.raw(text)
     return opened(fromKnex(knex), { send, end: () => knex.destroy() })
   },
   async sequelize(url) {
