@@ -776,14 +776,15 @@ describe('a session', () => {
     const refusing: PgPool = {
       async connect() {
         const client = await pool.connect()
-        await client.query('BEGIN')
-        await client.query('SELECT 1 / 0').catch(() => undefined)
+        const query = client.query.bind(client)
+        client.query = (text, ...rest) =>
+          query(text.startsWith('LISTEN') ? 'LISTEN' : text, ...rest)
         return client
       },
     }
     const before = fixture.pool.totalCount
     const failing = fromPg(refusing).listen?.('c', () => undefined) as Promise<unknown>
-    expect((await rejected(failing)).code).toBe('25P02')
+    expect((await rejected(failing)).code).toBe('42601')
     expect(last().listenerCount('notification')).toBe(1)
     expect(fixture.pool.totalCount).toBeLessThan(before + 1)
     expect((await rejected(last().query('SELECT 1'))).message).toMatch(/closed|not queryable/)
